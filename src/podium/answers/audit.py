@@ -11,7 +11,7 @@ from typing import Any, Unpack
 from msgspec.structs import replace
 
 from podium.answers._replicas import put_back
-from podium.answers.compare import points_of
+from podium.answers.compare import node_points
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import why
@@ -180,7 +180,7 @@ def _explained(decision: Decision, pod: Pod, node: str) -> Audited:
     if best == node or best is None:
         return Audited(*about, Finding.AGREES, best=node, feasible=feasible)
     total = decision.totals[node]
-    here, there = points_of(decision, node), points_of(decision, best)
+    here, there = node_points(decision, node), node_points(decision, best)
     leads = {plugin: points - here[plugin] for plugin, points in there.items() if points != here[plugin]}
     plugins = {plugin: leads[plugin] for plugin in sorted(leads, key=lambda plugin: -abs(leads[plugin]))}
     place = 1 + sum(other > total for other in decision.totals.values())

@@ -80,7 +80,7 @@ def node_of(scheduler: Scheduler, pod: Pod) -> str | None:
         return None
 
 
-def points_of(decision: Decision, node: str) -> dict[str, int]:
+def node_points(decision: Decision, node: str) -> dict[str, int]:
     """The points that each plugin and extender adds to a node's total."""
     points = {one.plugin: one.normalized[node] * one.weight for one in decision.scores}
     return points | {name: scores[node] for name, scores in decision.extender_scores.items()}
@@ -105,7 +105,7 @@ class Standing:
         absent = decision.absent or Status.unresolvable("not in the cluster")
         feasible = frozenset(node for node in named if node in decision.feasible)
         return cls(
-            {node: points_of(decision, node) for node in named if node in decision.totals},
+            {node: node_points(decision, node) for node in named if node in decision.totals},
             {node: decision.rejected.get(node, absent) for node in named if node not in feasible},
             feasible,
             decision.error or decision.message,

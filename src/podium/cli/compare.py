@@ -15,6 +15,8 @@ from podium.rules import NEWEST
 if TYPE_CHECKING:
     from podium.answers import Comparison, Condition, Upgrade, Way
     from podium.answers.compare import TimelineWay
+    from podium.cli.inputs import Given
+    from podium.cluster import Cluster
     from podium.framework import Registry
     from podium.manifests import Objects
 
@@ -331,12 +333,10 @@ def upgrade(
     Every running and every pending pod is decided by both releases; a tie is not a change. --feature-gates are those of
     the new release. Exit code 1 if a pod no longer fits or the configuration is refused; with --fail-if, if that holds.
     """
-    from podium import answers
     from podium.answers.upgrade import NAMES
     from podium.cli.inputs import choose_release, find_config, mention, read_objects, registry_with
-    from podium.cli.output import exit_code, progress, read_conditions, write_report
+    from podium.cli.output import exit_code, read_conditions, write_report
     from podium.cluster import Cluster
-    from podium.errors import ConfigError
     from podium.manifests import expand_workloads
 
     conditions = read_conditions(fail_when, NAMES)
@@ -348,24 +348,25 @@ def upgrade(
         for name, gates in ((from_, from_feature_gates), (to, feature_gates))
     )
     cluster = Cluster.from_objects(objects)
-    pods = len(cluster.pending) + sum(1 for _ in cluster.placed())
     given = find_config(config, objects, after)
-    try:
-        with progress("deciding pods", 2 * pods) as advance:
-            found = answers.upgrade(
-                cluster,
-                given.document,
-                before=before,
-                after=after,
-                registry=registry,
-                replay=replay,
-                on_decided=advance,
-            )
-    except ConfigError as error:
-        raise error.at(given.where) from None
+    found = _decide_by_both(cluster, given, before=before, after=after, registry=registry, replay=replay)
     if not write_report(html, lambda: _upgrade_page(found)):
         _upgrade_show(found, conditions, output, everything=everything)
     return exit_code(conditions, found.values, otherwise=not found.is_harmless)
+
+
+def _decide_by_both(cluster: Cluster, given: Given, **settings: Any) -> Upgrade:
+    """Decide every pod by both releases; a problem with the configuration names the file it comes from."""
+    from podium import answers
+    from podium.cli.output import progress
+    from podium.errors import ConfigError
+
+    pods = len(cluster.pending) + sum(1 for _ in cluster.placed())
+    try:
+        with progress("deciding pods", 2 * pods) as advance:
+            return answers.upgrade(cluster, given.document, on_decided=advance, **settings)
+    except ConfigError as error:
+        raise error.at(given.where) from None
 
 
 def _upgrade_page(found: Upgrade) -> str:

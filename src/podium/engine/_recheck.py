@@ -396,7 +396,7 @@ def recheck_of(evaluation: Evaluation, nominations: Nominations) -> Recheck:
     )
 
 
-class _Known:
+class _NominatedRejections:
     """The rows that reject one kind of pod because of nominated pods, and the rows to check again."""
 
     __slots__ = ("memory", "unchecked")
@@ -413,7 +413,7 @@ class NominatedPodsCheck:
 
     def __init__(self, nominations: Nominations, changes: RowChangeLog) -> None:
         self._nominations, self._changes = nominations, changes
-        self._known: RecentlyUsed[_Known] = RecentlyUsed(self.MOST_KINDS)
+        self._known: RecentlyUsed[_NominatedRejections] = RecentlyUsed(self.MOST_KINDS)
 
     def apply(self, evaluation: Evaluation, *, everywhere: bool) -> None:
         """Check the feasible rows; with `everywhere`, also the rejected rows, for which the reason may change."""
@@ -441,7 +441,9 @@ class NominatedPodsCheck:
 
     def _remembered(self, evaluation: Evaluation, recheck: Recheck) -> dict[int, Status]:
         """The rows that reject the pod, reusing what was found for other pods of its kind."""
-        known = self._known.get_or_make((evaluation.plan, evaluation.pod.priority), lambda: _Known(self._changes))
+        known = self._known.get_or_make(
+            (evaluation.plan, evaluation.pod.priority), lambda: _NominatedRejections(self._changes)
+        )
         changed = known.memory.forget_changed()
         known.unchecked.update(self._nominated_rows(evaluation) if changed is None else changed)
         # On its own nominated node, the pod does not yield to itself, but other pods of its kind yield to it.

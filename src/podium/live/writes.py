@@ -26,7 +26,7 @@ from podium.model import CSINode, Node, PersistentVolume, PersistentVolumeClaim,
 from podium.model.meta import JsonObject
 from podium.model.selectors import NodeMatcher
 from podium.plugins.queue_and_bind import DefaultPreemption
-from podium.plugins.storage.claims import SELECTED_NODE, affinity_terms, is_fully_bound
+from podium.plugins.storage.claims import SELECTED_NODE, claim_not_found, is_fully_bound, volume_affinity_terms
 from podium.plugins.storage.csi_migration import in_tree_plugin, migrated_plugins, translate_affinity
 from podium.plugins.storage.volume_binding import Stored, VolumeBinding
 
@@ -284,8 +284,7 @@ class VolumeWrites:
             raise VolumesError(f'binding volumes: ClaimRef got reset for pv "{volume.name}"')
         known = self._reflectors.known("PersistentVolumeClaim", f"{reference.namespace}/{reference.name}")
         if known is None:
-            missing = f'persistentvolumeclaim "{reference.name}" not found'
-            raise VolumesError(f"binding volumes: failed to check binding: {missing}")
+            raise VolumesError(f"binding volumes: failed to check binding: {claim_not_found(reference.name)}")
         assert isinstance(known.object, PersistentVolumeClaim)
         return is_fully_bound(known.object)
 
@@ -307,7 +306,7 @@ class VolumeWrites:
         known = self._reflectors.known("CSINode", node.name)
         if plugin and known and isinstance(known.object, CSINode) and plugin in migrated_plugins(known.object):
             affinity = translate_affinity(volume)
-        terms = affinity_terms(affinity)
+        terms = volume_affinity_terms(affinity)
         if terms is not None and not NodeMatcher((), terms).matches(node.metadata.labels, node.name):
             problem = f'pv "{volume.name}" node affinity doesn\'t match node "{node.name}"'
             raise VolumesError(f"binding volumes: {problem}: no matching NodeSelectorTerms")

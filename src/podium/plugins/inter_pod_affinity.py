@@ -48,9 +48,9 @@ Field = Literal["pod_affinity", "pod_anti_affinity"]
 _NAMES: dict[Field, str] = {"pod_affinity": "affinity", "pod_anti_affinity": "anti-affinity"}
 
 
-def affinity_obstacles(rejected: RejectedNodes, rules: Rules) -> dict[str, list[Obstacle]]:
+def pod_affinity_obstacles(rejected: RejectedNodes, rules: Rules) -> dict[str, list[Obstacle]]:
     """The affinity terms that no pod matches, and the topology labels that nodes lack."""
-    terms, domains = affinity_terms(rejected.pod, rules).required_affinity, _Domains(rejected.cluster)
+    terms, domains = affinity_terms(rejected.pod, rules).required_affinity, _SelectedPods(rejected.cluster)
 
     def missing(term: Term, domain: str | None) -> Obstacle | None:
         key = term.topology_key
@@ -67,7 +67,7 @@ def affinity_obstacles(rejected: RejectedNodes, rules: Rules) -> dict[str, list[
 
 def anti_affinity_obstacles(rejected: RejectedNodes, rules: Rules) -> dict[str, list[Obstacle]]:
     """The pods that the pod's anti-affinity excludes."""
-    domains = _Domains(rejected.cluster)
+    domains = _SelectedPods(rejected.cluster)
 
     def unwanted(term: Term, domain: str | None) -> Obstacle | None:
         key = term.topology_key
@@ -125,7 +125,7 @@ def _apart(text: str, key: str, domain: str | None, other: str) -> Obstacle:
     return Obstacle("anti-affinity", text, {"topologyKey": key, "domain": domain, "pod": other})
 
 
-class _Domains:
+class _SelectedPods:
     """Finds a pod in a domain that some terms all select; it scans the pods once per topology key."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -147,7 +147,7 @@ class _Domains:
         return all(_meant_by(term, self._cluster, [pod]) for term in terms)
 
 
-def affinity_fixes(rejected: RejectedPod) -> Iterator[Change]:
+def pod_affinity_fixes(rejected: RejectedPod) -> Iterator[Change]:
     """Give the node a topology label that it lacks, or drop the pod's required affinity."""
     keys = [term.topology_key for term in affinity_terms(rejected.pod).required_affinity]
     yield from missing_labels(rejected.cluster, rejected.node, keys)
@@ -508,7 +508,7 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
 
     def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
         by_reason = {
-            self.REASON_AFFINITY: affinity_obstacles,
+            self.REASON_AFFINITY: pod_affinity_obstacles,
             self.REASON_ANTI_AFFINITY: anti_affinity_obstacles,
             self.REASON_EXISTING: existing_anti_affinity_obstacles,
         }
@@ -521,7 +521,7 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
 
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         by_reason = {
-            self.REASON_AFFINITY: affinity_fixes,
+            self.REASON_AFFINITY: pod_affinity_fixes,
             self.REASON_ANTI_AFFINITY: anti_affinity_fixes,
             self.REASON_EXISTING: existing_anti_affinity_fixes,
         }

@@ -117,10 +117,10 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesByMa
         return before is None or not wanted.matches(before.metadata.labels, before.name)
 
     def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
-        return affinity_obstacles(rejected, self._added_terms)
+        return node_affinity_obstacles(rejected, self._added_terms)
 
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
-        yield from affinity_fixes(rejected, self._added_terms)
+        yield from node_affinity_fixes(rejected, self._added_terms)
         added = self._args.added_affinity
         if added is not None and added.required is not None:
             profile = rejected.pod.spec.scheduler_name
@@ -150,7 +150,9 @@ def _named_nodes(required: NodeSelector) -> frozenset[str] | None:
 # -- what is in the way --------------------------------------------------------------------------------------------
 
 
-def affinity_obstacles(rejected: RejectedNodes, added: Sequence[NodeTerm] | None = None) -> dict[str, list[Obstacle]]:
+def node_affinity_obstacles(
+    rejected: RejectedNodes, added: Sequence[NodeTerm] | None = None
+) -> dict[str, list[Obstacle]]:
     """The labels that do not meet the pod's requirements; `added` are the terms that the profile requires as well."""
     wanted = required_node_affinity(rejected.pod)
     found = {}
@@ -190,7 +192,7 @@ def _unmet_name(owner: str, requirement: Requirement) -> Obstacle:
 # -- what a rejected user can do -----------------------------------------------------------------------------------
 
 
-def affinity_fixes(rejected: RejectedPod, added: Sequence[NodeTerm] | None = None) -> Iterator[Change]:
+def node_affinity_fixes(rejected: RejectedPod, added: Sequence[NodeTerm] | None = None) -> Iterator[Change]:
     """Label the node, or drop a requirement of the pod; `added` are the terms that the profile requires as well."""
     yield from _label_fixes(rejected, added)
     yield from _drop_fixes(rejected)

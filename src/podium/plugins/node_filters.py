@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from podium.cluster import Aspect, Cluster, Nodes
-from podium.cluster.columns import Ints
+from podium.cluster.columns import Ints, Mask
 from podium.cluster.pods import ANY_IP, HostPort, host_ports
 from podium.framework.fast_paths import NormalizesByMax
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreFilterResult, PreScorePlugin
@@ -60,12 +60,8 @@ class NodeName(PreFilterPlugin, FilterPlugin):
         return PreFilterResult(node_names=frozenset((wanted,))) if wanted else PASSED
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
-        wanted = pod.spec.node_name
-        if not wanted:
-            return Verdict.reject(np.zeros(len(nodes), dtype=np.bool_), self.REASON)
-        row = nodes.cluster.rows.get(wanted)
         # Unresolvable: evicting pods cannot rename a node.
-        return Verdict.unresolvable(~nodes.among([] if row is None else [row]), self.REASON)
+        return Verdict.unresolvable(not_named_by(pod, nodes), self.REASON)
 
     def events_to_register(self) -> Sequence[EventHint]:
         return (EventHint("Node", Action.ADD | node_update(Action(0), self.release_rules)),)
@@ -75,6 +71,14 @@ class NodeName(PreFilterPlugin, FilterPlugin):
 
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         return node_name_fixes(rejected)
+
+
+def not_named_by(pod: Pod, nodes: Nodes) -> Mask:
+    """Whether each node is another than the one that the pod names; false everywhere if it names none."""
+    if not pod.spec.node_name:
+        return np.zeros(len(nodes), dtype=np.bool_)
+    row = nodes.cluster.rows.get(pod.spec.node_name)
+    return ~nodes.among([] if row is None else [row])
 
 
 def node_name_obstacles(rejected: RejectedNodes) -> dict[str, list[Obstacle]]:

@@ -182,7 +182,7 @@ SYSTEM_CONSTRAINTS = (
 )
 
 
-class _Domains(NamedTuple):
+class _DomainCounts(NamedTuple):
     """A hard constraint's count per domain."""
 
     constraint: SpreadConstraint
@@ -209,7 +209,7 @@ class _Domains(NamedTuple):
         fewest = self.most - constraint.max_skew + constraint.matches_itself
         return Crowd(own, fewest, own + constraint.matches_itself - fewest, constraint.max_skew)
 
-    def with_moved(self, pod: Pod, node: NodeInfo, amount: int) -> _Domains:
+    def with_moved(self, pod: Pod, node: NodeInfo, amount: int) -> _DomainCounts:
         """A copy that includes a pod that was added (1) or removed (-1).
 
         The counts follow the cluster, except for pods that they leave out: terminating pods, and all pods if the
@@ -301,7 +301,7 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
         constraints, _ = self._constraints(state.info, nodes.cluster)
         if not constraints.all:
             return SKIPPED
-        state[self.name] = [_Domains(each, each.by_domain(nodes.cluster)) for each in constraints.all]
+        state[self.name] = [_DomainCounts(each, each.by_domain(nodes.cluster)) for each in constraints.all]
         return PASSED
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status:
@@ -316,12 +316,12 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
         return SUCCESS
 
     def filter_labels(self, state: CycleState) -> tuple[str, ...]:
-        found: list[_Domains] = state[self.name]
+        found: list[_DomainCounts] = state[self.name]
         return tuple(dict.fromkeys([domains.constraint.topology_key for domains in found]))
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         codes = np.zeros(len(nodes), dtype=np.int64)
-        found: list[_Domains] = state[self.name]
+        found: list[_DomainCounts] = state[self.name]
         # The reason comes from the first constraint that fails, so the last one is written first.
         for domains in reversed(found):
             of_node = nodes.codes(domains.constraint.topology_key)
@@ -330,7 +330,7 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
         return Verdict.choose(codes, (self.LACKS_LABEL, self.TOO_CROWDED))
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        found: list[_Domains] = state[self.name]
+        found: list[_DomainCounts] = state[self.name]
         for domains in found:
             code = node.code(domains.constraint.topology_key)
             if code < 0:
@@ -444,7 +444,7 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
     def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
         cluster, info = rejected.cluster, rejected.cluster.info_of(rejected.pod)
         constraints, _ = self._constraints(info, cluster)
-        counted = [_Domains(each, each.by_domain(cluster)) for each in constraints.all]
+        counted = [_DomainCounts(each, each.by_domain(cluster)) for each in constraints.all]
         found = {}
         for node in rejected.statuses:
             labels, row = cluster.node(node).metadata.labels, cluster.rows[node]

@@ -25,7 +25,7 @@ from podium.releases.rules import OfRelease, Rules
 PREFER_AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 
 
-def normalize_reduce(scores: Ints, rules: Rules, *, reverse: bool = False) -> Ints:
+def normalize_scores(scores: Ints, rules: Rules, *, reverse: bool = False) -> Ints:
     """Scale so that the highest score becomes the best or, with `reverse`, so that zero does."""
     highest, best = int(scores.max(initial=0)), rules.max_score
     if highest == 0:
@@ -74,7 +74,7 @@ class NodeAffinityPriority(OfRelease, NormalizesByMax):
         return total
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
-        return normalize_reduce(scores, self.rules)
+        return normalize_scores(scores, self.rules)
 
     def score_fixes(self, pod: Pod, node: str, cluster: Cluster) -> Iterator[Change]:
         return preference_fixes(pod, node, cluster)
@@ -98,7 +98,7 @@ class TaintTolerationPriority(OfRelease, NormalizesByMax):
         return self._counting.score(state, pod, nodes)
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
-        return normalize_reduce(scores, self.rules, reverse=True)
+        return normalize_scores(scores, self.rules, reverse=True)
 
     def score_fixes(self, pod: Pod, node: str, cluster: Cluster) -> Iterator[Change]:
         return preferred_taint_fixes(pod, node, cluster)

@@ -30,13 +30,14 @@ from podium.model.selectors import (
     required_node_affinity,
     untolerated,
 )
-from podium.plugins.node_affinity import affinity_fixes, affinity_obstacles
+from podium.plugins.node_affinity import node_affinity_fixes, node_affinity_obstacles
 from podium.plugins.node_filters import (
     conflicts,
     cordon_fixes,
     cordon_obstacles,
     node_name_fixes,
     node_name_obstacles,
+    not_named_by,
     port_fixes,
     port_obstacles,
     taint_fixes,
@@ -125,11 +126,7 @@ class HostName(Predicate):
         return pod.spec.node_name
 
     def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
-        wanted = pod.spec.node_name
-        if not wanted:
-            return [Failure(np.zeros(len(nodes), dtype=np.bool_), HOST_NAME)]
-        row = nodes.cluster.rows.get(wanted)
-        return [Failure(~nodes.among([] if row is None else [row]), HOST_NAME)]
+        return [Failure(not_named_by(pod, nodes), HOST_NAME)]
 
     def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
         return node_name_obstacles(rejected)
@@ -182,10 +179,10 @@ class MatchNodeSelector(Predicate):
         return nodes.matching(required_node_affinity(pod) if self.rules.knows_match_fields else _by_labels(pod))
 
     def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
-        return affinity_obstacles(rejected)
+        return node_affinity_obstacles(rejected)
 
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
-        return affinity_fixes(rejected)
+        return node_affinity_fixes(rejected)
 
 
 def _by_labels(pod: Pod) -> NodeMatcher:

@@ -18,7 +18,7 @@ from podium.model import LabelSelector, Pod, ReplicaSet, ReplicationController, 
 from podium.model.objects import BETA_REGION, BETA_ZONE, REGION, ZONE
 from podium.model.selectors import Labels, Requirement, Selector, label_selector, match_labels
 from podium.plugins.spread_constraints import NO_PODS, pod_services
-from podium.releases.rules import SERVICE_AFFINITY, OfRelease, Rules, rejection
+from podium.releases.rules import SERVICE_AFFINITY, OfRelease, Rules, rejection_status
 
 
 class AnySelector(NamedTuple):
@@ -121,7 +121,7 @@ class ServiceAffinity(OfRelease, PreFilterPlugin, FilterPlugin, ScorePlugin):
         fails = np.zeros(len(nodes), dtype=np.bool_)
         for label, value in state[self.name].items():
             fails |= ~nodes.satisfying(Requirement(label, "In", frozenset((value,))))
-        return Verdict.choose(fails, (rejection([SERVICE_AFFINITY], self.rules),))
+        return Verdict.choose(fails, (rejection_status([SERVICE_AFFINITY], self.rules),))
 
     # -- scoring
 
@@ -222,7 +222,7 @@ class SelectorSpread(OfRelease, ScorePlugin):
             return total.astype(np.int64)
         in_zone = np.where(zones >= 0, _zone_scores(zones, scores, rules), 0.0)
         with_zone = (total * (1.0 - ZONE_WEIGHT)) + (ZONE_WEIGHT * in_zone)
-        return truncated(np.where(zones >= 0, with_zone, total))
+        return to_int64(np.where(zones >= 0, with_zone, total))
 
 
 def _zone_scores(zones: Ints, scores: Ints, rules: Rules) -> Floats:
@@ -234,7 +234,7 @@ def _zone_scores(zones: Ints, scores: Ints, rules: Rules) -> Floats:
     return found[zones]
 
 
-def truncated(numbers: Floats) -> Ints:
+def to_int64(numbers: Floats) -> Ints:
     """Convert floats to integers as Go does on amd64: truncated; NaN becomes the smallest int64."""
     return np.where(np.isnan(numbers), _SMALLEST, np.nan_to_num(numbers).astype(np.int64))
 

@@ -39,7 +39,7 @@ from podium.releases.rules import (
     POD_AFFINITY,
     OfRelease,
     Reason,
-    rejection,
+    rejection_status,
 )
 
 _KIND: TermKind = "required_anti_affinity"
@@ -126,7 +126,7 @@ class LegacyInterPodAffinity(OfRelease, InterPodAffinity):
         return EXISTING_ANTI_AFFINITY, AFFINITY_RULES, ANTI_AFFINITY_RULES
 
     def _status(self, reason: Reason) -> Status:
-        return rejection([POD_AFFINITY] if self.rules.bare_reasons else [POD_AFFINITY, reason], self.rules)
+        return rejection_status([POD_AFFINITY] if self.rules.bare_reasons else [POD_AFFINITY, reason], self.rules)
 
     # -- scoring
 

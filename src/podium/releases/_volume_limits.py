@@ -22,8 +22,8 @@ from podium.plugins.storage.node_volume_limits import (
     STABLE_INSTANCE_TYPE,
     Disk,
 )
-from podium.releases._volume_predicates import VolumeClaimError, VolumePredicate, claim_name
-from podium.releases.rules import MAX_VOLUMES, rejection
+from podium.releases._volume_predicates import VolumeClaimError, VolumePredicate, required_claim_name
+from podium.releases.rules import MAX_VOLUMES, rejection_status
 
 MOST_FROM_ENVIRONMENT = "KUBE_MAX_PD_VOLS"
 
@@ -64,7 +64,7 @@ class MaxVolumeCount(VolumePredicate):
             there = self._disks(node.pods, node.cluster)
         except VolumeClaimError as error:
             return Status.error(str(error))
-        return rejection([MAX_VOLUMES], self.rules) if len(there | wanted) > self._limit(node) else None
+        return rejection_status([MAX_VOLUMES], self.rules) if len(there | wanted) > self._limit(node) else None
 
     def _limit(self, node: NodeInfo) -> int:
         if self.rules.limits_from_node and self.DISK.limit_key in node.node.allocatable:
@@ -86,7 +86,7 @@ class MaxVolumeCount(VolumePredicate):
             for place, volume in enumerate(pod.spec.volumes):
                 disk = self.DISK.identify(volume)
                 if disk is None and volume.persistent_volume_claim is not None:
-                    disk_of_claim, is_missing = self._placed_claim(pod, claim_name(volume), cluster)
+                    disk_of_claim, is_missing = self._placed_claim(pod, required_claim_name(volume), cluster)
                     if is_missing and self.rules.claims_must_be_bound:
                         # The release invents an id for it, and ignores the pod's further volumes.
                         found.add((pod.key, place))
@@ -156,7 +156,7 @@ class MaxCSIVolumeCount(VolumePredicate):
         new = [key for volume, key in wanted.items() if volume not in there]
         attached = list(there.values())
         too_many = any(attached.count(key) + new.count(key) > limits[key] for key in set(new) & limits.keys())
-        return rejection([MAX_VOLUMES], self.rules) if too_many else None
+        return rejection_status([MAX_VOLUMES], self.rules) if too_many else None
 
     def _limits(self, node: NodeInfo, cluster: Cluster) -> dict[str, int]:
         """The limit per kind of volume: from the node, and in v1.18 preferably from its CSINode."""
@@ -175,7 +175,7 @@ class MaxCSIVolumeCount(VolumePredicate):
             for volume in pod.spec.volumes:
                 if volume.persistent_volume_claim is None:
                     continue
-                claim = cluster.store.of(PersistentVolumeClaim).get(claim_name(volume), pod.namespace)
+                claim = cluster.store.of(PersistentVolumeClaim).get(required_claim_name(volume), pod.namespace)
                 driver, handle = ("", "") if claim is None else self._driver(claim, cluster)
                 if driver and handle:
                     unique = (driver, handle) if self.rules.unbound_disks_by_provisioner else handle

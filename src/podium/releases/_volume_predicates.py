@@ -31,8 +31,10 @@ from podium.plugins.storage.claims import (
     NO_PROVISIONER,
     SELECTED_NODE,
     ForPodsWithVolumes,
+    claim_not_found,
     is_bound_to,
     is_fully_bound,
+    volume_not_found,
     waits_for_consumer,
 )
 from podium.releases.rules import (
@@ -44,7 +46,7 @@ from podium.releases.rules import (
     VOLUME_ZONE,
     NodePredicate,
     Reason,
-    rejection,
+    rejection_status,
 )
 
 
@@ -56,10 +58,10 @@ def claims(pod: Pod) -> Iterator[str]:
     """The names of the claims that the pod's volumes use."""
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
-            yield claim_name(volume)
+            yield required_claim_name(volume)
 
 
-def claim_name(volume: Volume) -> str:
+def required_claim_name(volume: Volume) -> str:
     source = volume.persistent_volume_claim
     if source is None or not source.claim_name:
         raise VolumeClaimError("PersistentVolumeClaim had no name")
@@ -69,14 +71,14 @@ def claim_name(volume: Volume) -> str:
 def find_claim(cluster: Cluster, namespace: str, name: str) -> PersistentVolumeClaim:
     found = cluster.store.of(PersistentVolumeClaim).get(name, namespace)
     if found is None:
-        raise VolumeClaimError(f'persistentvolumeclaim "{name}" not found')
+        raise VolumeClaimError(claim_not_found(name))
     return found
 
 
 def find_volume(cluster: Cluster, name: str) -> PersistentVolume:
     found = cluster.store.of(PersistentVolume).get(name)
     if found is None:
-        raise VolumeClaimError(f'persistentvolume "{name}" not found')
+        raise VolumeClaimError(volume_not_found(name))
     return found
 
 
@@ -96,7 +98,7 @@ class PodPassesBasicChecks(PreFilterPlugin):
                 continue
             claim = nodes.cluster.store.of(PersistentVolumeClaim).get(source.claim_name, pod.namespace)
             if claim is None:
-                return PreFilterResult(Status.error(f'persistentvolumeclaim "{source.claim_name}" not found'))
+                return PreFilterResult(Status.error(claim_not_found(source.claim_name)))
             if claim.metadata.deletion_timestamp is not None:
                 return PreFilterResult(Status.error(f'persistentvolumeclaim "{claim.name}" is being deleted'))
         return PreFilterResult()
@@ -119,7 +121,7 @@ class NoDiskConflict(VolumePredicate):
     def check(self, pod: Pod, node: NodeInfo) -> Status | None:
         mounted = [volume for other in node.pods for volume in other.spec.volumes]
         conflicts = any(_conflict(volume, other) for volume in pod.spec.volumes for other in mounted)
-        return rejection([DISK_CONFLICT], self.rules) if conflicts else None
+        return rejection_status([DISK_CONFLICT], self.rules) if conflicts else None
 
 
 def _conflict(volume: Volume, other: Volume) -> bool:
@@ -153,7 +155,7 @@ class NoVolumeZoneConflict(VolumePredicate):
             for name in claims(pod):
                 volume = self._volume(node.cluster, pod.namespace, name)
                 if volume is not None and _is_elsewhere(volume, constraints):
-                    return rejection([VOLUME_ZONE], self.rules)
+                    return rejection_status([VOLUME_ZONE], self.rules)
         except VolumeClaimError as error:
             return Status.error(str(error))
         return None
@@ -205,7 +207,7 @@ class NoVolumeNodeConflict(VolumePredicate):
                 if not claim.spec.volume_name:
                     raise VolumeClaimError(f'PersistentVolumeClaim is not bound: "{name}"')
                 if not _is_for_node(find_volume(node.cluster, claim.spec.volume_name), node):
-                    return rejection([VOLUME_NODE], self.rules)
+                    return rejection_status([VOLUME_NODE], self.rules)
         except VolumeClaimError as error:
             return Status.error(str(error))
         return None
@@ -249,7 +251,7 @@ class CheckVolumeBinding(VolumePredicate, PreFilterPlugin, ReservePlugin):
             reasons = self._bind(pod, node.node, node.cluster).reasons
         except VolumeClaimError as error:
             return Status.error(str(error))
-        return rejection(reasons, self.rules) if reasons else None
+        return rejection_status(reasons, self.rules) if reasons else None
 
     def _bind(self, pod: Pod, node: Node, cluster: Cluster) -> _Bindings:
         found = _Bindings()

@@ -200,10 +200,10 @@ class Predicate(OfRelease, FilterPlugin):
 
 def _status(reasons: Sequence[Reason], rules: Rules, code: int) -> Status:
     """The status for a code with one bit per reason."""
-    return rejection([reason for place, reason in enumerate(reasons) if code & (1 << place)], rules)
+    return rejection_status([reason for place, reason in enumerate(reasons) if code & (1 << place)], rules)
 
 
-def rejection(reasons: Sequence[Reason], rules: Rules) -> Status:
+def rejection_status(reasons: Sequence[Reason], rules: Rules) -> Status:
     """The status of a node that fails for these reasons; evicting pods helps only if it helps against all of them."""
     texts = tuple(reason.text(rules) for reason in reasons)
     resolvable = all(reason.resolvable for reason in reasons)

@@ -66,7 +66,13 @@ from podium.plugins.dynamic_resources.extended_resources import asks_for_backed
 from podium.plugins.dynamic_resources.inventory import Inventory, PendingAllocation, inventory_of, refused_field
 from podium.plugins.dynamic_resources.pod_devices import PodDevices
 from podium.plugins.dynamic_resources.pools import DeviceID
-from podium.plugins.dynamic_resources.requests import ClaimError, Option, claim_name, claims_of, shape_of
+from podium.plugins.dynamic_resources.requests import (
+    ClaimError,
+    Option,
+    resource_claim_name,
+    resource_claims_of,
+    shape_of,
+)
 from podium.plugins.score_columns import PerCluster
 from podium.rules import Rules
 from podium.wording import counted
@@ -120,7 +126,7 @@ def _asked_for(pod: Pod, cluster: Cluster, rules: Rules) -> Iterator[_Asked]:
     """The claims of a pod that exist."""
     for reference in pod.spec.resource_claims:
         try:
-            name = claim_name(pod, reference)
+            name = resource_claim_name(pod, reference)
         except ClaimError:
             continue
         claim = None if name is None else cluster.store.of(ResourceClaim).get(name, pod.namespace)
@@ -288,7 +294,7 @@ def claim_changed(rules: Rules, waiting: WaitingPod, old: ResourceClaim | None, 
     if new is None:
         return old is not None and old.status.allocation is not None
     try:
-        claims = claims_of(waiting.pod, waiting.cluster.store, rules)
+        claims = resource_claims_of(waiting.pod, waiting.cluster.store, rules)
     except ClaimError:
         return False
     if old is not None and old.status.allocation is not None and new.status.allocation is None:
@@ -303,7 +309,7 @@ def claims_are_there(rules: Rules, waiting: WaitingPod, old: Pod | None, new: Po
     if new is None or not waiting.is_same(new):
         return False
     try:
-        claims_of(new, waiting.cluster.store, rules)
+        resource_claims_of(new, waiting.cluster.store, rules)
     except ClaimError:
         return False
     return True
@@ -400,7 +406,7 @@ class DynamicResources(
     def pre_enqueue_in(self, pod: Pod, cluster: Cluster) -> Status:
         try:
             if pod.spec.resource_claims and self.release_rules.dynamic_resources_by_default:
-                claims_of(pod, cluster.store, self.release_rules)
+                resource_claims_of(pod, cluster.store, self.release_rules)
         except ClaimError as error:
             return Status.unresolvable(str(error))
         return SUCCESS
@@ -411,7 +417,7 @@ class DynamicResources(
         if not self.varies(state.info, cluster):
             return PreFilterResult(SKIP)
         try:
-            claims = claims_of(pod, cluster.store, self.release_rules)
+            claims = resource_claims_of(pod, cluster.store, self.release_rules)
         except ClaimError as error:
             return PreFilterResult(Status.unresolvable(str(error)))
         devices = PodDevices(
@@ -483,7 +489,7 @@ class DynamicResources(
     def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
         pod, cluster, rules = rejected.pod, rejected.cluster, self.release_rules
         try:
-            claims = claims_of(pod, cluster.store, rules)
+            claims = resource_claims_of(pod, cluster.store, rules)
         except ClaimError:
             return {}
         devices = PodDevices(pod, cluster.info_of(pod), claims, cluster, rules, KnownSearches(), 0)

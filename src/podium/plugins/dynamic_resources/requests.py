@@ -251,7 +251,7 @@ class ClaimError(Exception):
     """Why a pod cannot be decided at the moment: one of its claims is missing or invalid."""
 
 
-def claims_of(pod: Pod, store: Store, rules: Rules) -> list[ResourceClaim]:
+def resource_claims_of(pod: Pod, store: Store, rules: Rules) -> list[ResourceClaim]:
     """The pod's claims in order, without those it does not need; ClaimError if a claim does not exist yet.
 
     A claim that the API server of the release refuses counts as missing.
@@ -268,7 +268,7 @@ def claims_of(pod: Pod, store: Store, rules: Rules) -> list[ResourceClaim]:
 def _named_claims(pod: Pod, store: Store) -> list[ResourceClaim]:
     claims = []
     for reference in pod.spec.resource_claims:
-        name = claim_name(pod, reference)
+        name = resource_claim_name(pod, reference)
         if name is None:
             continue
         claim = store.of(ResourceClaim).get(name, pod.namespace)
@@ -297,7 +297,7 @@ def claims_key(pod: Pod, store: Store) -> Hashable:
     )
 
 
-def claim_name(pod: Pod, reference: PodResourceClaim) -> str | None:
+def resource_claim_name(pod: Pod, reference: PodResourceClaim) -> str | None:
     """The name of the claim for an entry of spec.resourceClaims; None if no claim is needed for it."""
     if reference.resource_claim_name is not None:
         return reference.resource_claim_name

@@ -22,13 +22,13 @@ from podium.plugins.storage.claims import (
     BindableVolume,
     BindableVolumes,
     StorageCapacities,
-    affinity_terms,
     claim_name,
     claim_not_found,
     claim_size,
     ephemeral_claim_not_found,
     is_fully_bound,
     not_owned,
+    volume_affinity_terms,
     waits_for_consumer,
 )
 from podium.plugins.storage.csi_migration import (
@@ -49,7 +49,7 @@ class PodClaims:
     """Unbound claims that wait for their first consumer."""
 
 
-def claims_of(pod: Pod, store: Store) -> PodClaims | Status:
+def volume_claims_of(pod: Pod, store: Store) -> PodClaims | Status:
     """The pod's claims, or the status if it cannot go to any node yet."""
     claims = []
     for volume in pod.spec.volumes:
@@ -189,7 +189,7 @@ def _check_bound(claims: list[PersistentVolumeClaim], cluster: Cluster, found: F
 
 def _usable(affinity: VolumeNodeAffinity | None, cluster: Cluster) -> Mask | None:
     """The rows that meet a volume's node affinity; None for all."""
-    terms = affinity_terms(affinity)
+    terms = volume_affinity_terms(affinity)
     return None if terms is None else Nodes(cluster).matching(NodeMatcher((), terms))
 
 

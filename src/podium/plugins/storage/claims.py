@@ -154,7 +154,7 @@ def nanos(quantity: Quantity) -> int:
     return int(parse_quantity(quantity) * 10**9)
 
 
-def affinity_terms(affinity: VolumeNodeAffinity | None) -> Terms | None:
+def volume_affinity_terms(affinity: VolumeNodeAffinity | None) -> Terms | None:
     """The terms of which a node's labels must meet one; None for a volume that can be used everywhere.
 
     Volumes match labels only: fields of the node are ignored.
@@ -272,7 +272,7 @@ class BindableVolumes:
         spec, serial = volume.spec, self._next_serial
         self._next_serial += 1
         size, modes = nanos(spec.capacity.get(STORAGE, 0)), frozenset(spec.access_modes)
-        reach = self._reaches.code(affinity_terms(spec.node_affinity))
+        reach = self._reaches.code(volume_affinity_terms(spec.node_affinity))
         candidate = BindableVolume(size, volume.name, serial, volume, _kind(spec), modes, reach)
         self._known[volume.name] = self.by_serial[serial] = candidate
         if spec.claim_ref is None:

@@ -32,8 +32,8 @@ from podium.plugins.storage._volume_binding_search import (
     PodClaims,
     Storage,
     checked_size,
-    claims_of,
     find_volumes,
+    volume_claims_of,
 )
 from podium.plugins.storage.claims import (
     AVAILABLE,
@@ -43,7 +43,6 @@ from podium.plugins.storage.claims import (
     REASON_UNBOUND_IMMEDIATE,
     SELECTED_NODE,
     STORAGE,
-    affinity_terms,
     claim_name,
     claim_not_found,
     claim_size,
@@ -52,6 +51,7 @@ from podium.plugins.storage.claims import (
     is_bound_to,
     is_fully_bound,
     nanos,
+    volume_affinity_terms,
     volume_not_found,
 )
 from podium.plugins.storage.csi_migration import (
@@ -83,7 +83,7 @@ class BindingDetail:
 
     def __init__(self, cluster: Cluster, pod: Pod) -> None:
         self._cluster, self._storage = cluster, Storage()
-        claims = claims_of(pod, cluster.store)
+        claims = volume_claims_of(pod, cluster.store)
         self._claims = PodClaims() if isinstance(claims, Status) else claims
         self._found = find_volumes(self._claims, cluster, self._storage)
         self._candidates: dict[str, _Candidates] = {}
@@ -127,7 +127,7 @@ class BindingDetail:
 
     def _reaches(self, affinity: VolumeNodeAffinity | None, node: str) -> bool:
         labels = self._cluster.node(node).metadata.labels
-        return NodeMatcher((), affinity_terms(affinity)).matches(labels, node)
+        return NodeMatcher((), volume_affinity_terms(affinity)).matches(labels, node)
 
     # -- waiting claims --------------------------------------------------------------------------------------------
 

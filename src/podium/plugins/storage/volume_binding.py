@@ -41,8 +41,8 @@ from podium.plugins.storage._volume_binding_search import (
     PodClaims,
     Storage,
     checked_size,
-    claims_of,
     find_volumes,
+    volume_claims_of,
 )
 from podium.plugins.storage.claims import (
     BOUND_BY_CONTROLLER,
@@ -211,7 +211,7 @@ class VolumeBinding(PreFilterPlugin, StorageFilter, PreScorePlugin, ScorePlugin,
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         if not uses_claims(pod):
             return SKIPPED
-        claims = claims_of(pod, nodes.cluster.store)
+        claims = volume_claims_of(pod, nodes.cluster.store)
         if isinstance(claims, Status):
             return PreFilterResult(claims)
         state[self.name] = _PodVolumes(claims, nodes.cluster)
