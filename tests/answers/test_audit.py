@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from builders import ZONE, make_node, make_pod, with_args
 from cli.running import node, pod, run, written
 from podium.answers import Audited, Finding, audit
-from podium.answers.audit import NAMES
+from podium.answers.audit import AUDIT_NAMES
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.example.fleet import fleet
@@ -113,7 +113,7 @@ def test_agreement_is_the_share_of_those_that_were_decided() -> None:
     found = audit(Cluster.from_objects([*objects, make_pod("y", node="b", node_selector={"no": "where"})]))
 
     assert found.agreement == 0.5
-    assert tuple(found.values) == NAMES
+    assert tuple(found.values) == AUDIT_NAMES
     assert (found.values["unfit"], found.values["undecided"]) == (1, 1)
     assert audit(Cluster.from_objects([make_node("a")])).agreement == 1
 

@@ -11,7 +11,7 @@ import pytest
 from builders import HOSTNAME, ZONE, make_config, make_node, make_pod, node_affinity, with_args
 from cli.running import config, node, pod, run, written
 from podium.answers import Comparison, Way, compare
-from podium.answers.compare import NAMES
+from podium.answers.compare import COMPARISON_NAMES
 from podium.cluster import Cluster
 from podium.errors import InputError
 from podium.model import Object
@@ -142,7 +142,7 @@ def test_two_releases() -> None:
 def test_values_are_those_that_conditions_may_name() -> None:
     found = two_ways([make_node("a", taints=["x=y:NoSchedule"]), make_pod("new")], NO_TAINTS)
 
-    assert tuple(found.values) == NAMES
+    assert tuple(found.values) == COMPARISON_NAMES
     assert (found.values["pending"], found.values["before.pending"], found.values["moved"]) == (0, 1, 1)
 
 

@@ -10,7 +10,7 @@ import pytest
 from answers.losing import failed, nodes, web
 from builders import ZONE, make_node
 from podium.answers import Fate, fail, find_nodes, nodes_matching, worst_domain, worst_nodes
-from podium.answers.disruption import NAMES
+from podium.answers.disruption import DISRUPTION_NAMES
 from podium.cluster import Cluster
 from podium.errors import InputError
 from podium.example.fleet import fleet
@@ -110,4 +110,4 @@ def test_not_all_nodes_can_fail(number: int) -> None:
 
 
 def test_values_are_those_that_conditions_may_name() -> None:
-    assert tuple(failed(*nodes("a1 a2"), web("w", "a1")).values) == NAMES
+    assert tuple(failed(*nodes("a1 a2"), web("w", "a1")).values) == DISRUPTION_NAMES

@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 
 import podium
 from podium.answers import Condition
-from podium.answers.audit import NAMES as AUDIT_NAMES
-from podium.answers.compare import NAMES as COMPARE_NAMES
-from podium.answers.disruption import NAMES as DISRUPTION_NAMES
-from podium.answers.upgrade import NAMES as UPGRADE_NAMES
+from podium.answers.audit import AUDIT_NAMES
+from podium.answers.compare import COMPARISON_NAMES
+from podium.answers.disruption import DISRUPTION_NAMES
+from podium.answers.upgrade import UPGRADE_NAMES
 from podium.cli import app
 from podium.cli.app import COMMANDS, built
 
@@ -205,7 +205,7 @@ def test_an_unknown_scheduler_is_said_to_be_unknown(tmp_path: Path) -> None:
 
 CONDITIONS = {
     "audit": AUDIT_NAMES,
-    "compare": [name for name in COMPARE_NAMES if "." not in name],
+    "compare": [name for name in COMPARISON_NAMES if "." not in name],
     "drain": DISRUPTION_NAMES,
     "fail": DISRUPTION_NAMES,
     "upgrade": UPGRADE_NAMES,

@@ -99,7 +99,7 @@ class Audit:
 
     @property
     def values(self) -> dict[str, float]:
-        """The values that conditions may name: see `NAMES`."""
+        """The values that conditions may name: see `AUDIT_NAMES`."""
         counts = {finding.value: float(len(self.of(finding))) for finding in Finding}
         return {"pods": float(len(self.pods)), "agreement": self.agreement, **counts}
 
@@ -109,7 +109,7 @@ class Audit:
         return {"agreement": self.agreement, "counts": counts, "pods": [pod.to_dict() for pod in self.pods]}
 
 
-NAMES = ("pods", "agreement", *(finding.value for finding in Finding))
+AUDIT_NAMES = ("pods", "agreement", *(finding.value for finding in Finding))
 """The names that conditions on an audit may use."""
 
 

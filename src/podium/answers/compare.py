@@ -243,7 +243,7 @@ class Comparison:
 
     @property
     def values(self) -> dict[str, float]:
-        """The values that conditions may name: see `NAMES`; a name without a prefix means the second side."""
+        """The values by the names in `COMPARISON_NAMES`; a name without a prefix means the second side."""
         values = {"moved": float(len(self.moves))}
         for prefix, outcome in (("", self.after), ("before.", self.before), ("after.", self.after)):
             for name in Measures.__slots__:
@@ -264,7 +264,7 @@ class Comparison:
         }
 
 
-NAMES = (
+COMPARISON_NAMES = (
     "moved",
     *Measures.__slots__,
     *(f"{way}.{name}" for way in ("before", "after") for name in Measures.__slots__),
@@ -400,7 +400,7 @@ def _spread_changes(before: Cluster, after: Cluster) -> Iterator[SpreadChange]:
             yield SpreadChange(workload, zones[0], zones[1], len(nodes_before), len(nodes_after))
 
 
-ALWAYS = (
+TIMELINE_NUMBERS = (
     "placed",
     "pending",
     "evictions",
@@ -412,12 +412,13 @@ ALWAYS = (
     "memory_utilisation",
 )
 """The numbers of every timeline. Times are in seconds, utilisation is a share from 0 to 1."""
-WITH_GROUPS = ("cost", "node_hours", "nodes_added", "nodes_removed")
+NODE_GROUP_NUMBERS = ("cost", "node_hours", "nodes_added", "nodes_removed")
 """The additional numbers of a timeline with node groups."""
+ALL_NUMBERS = (*TIMELINE_NUMBERS, *NODE_GROUP_NUMBERS)
 
 
 def timeline_numbers(result: TimelineResult) -> dict[str, float]:
-    """The numbers of a timeline, by the names in `ALWAYS` and `WITH_GROUPS`."""
+    """The numbers of a timeline, by the names in `TIMELINE_NUMBERS` and `NODE_GROUP_NUMBERS`."""
     waits = sorted(result.pending_times.values())
     events = Counter(record["event"] for record in result.log)
     spans = [
@@ -465,7 +466,7 @@ class TimelineComparison:
     @property
     def measures(self) -> tuple[str, ...]:
         """The names of the numbers that at least one side has."""
-        return tuple(name for name in (*ALWAYS, *WITH_GROUPS) if name in self.before or name in self.after)
+        return tuple(name for name in ALL_NUMBERS if name in self.before or name in self.after)
 
     @property
     def values(self) -> dict[str, float]:
@@ -475,7 +476,7 @@ class TimelineComparison:
         return {
             f"{prefix}{name}": float(numbers.get(name, 0))
             for prefix, numbers in (("", self.after), ("before.", self.before), ("after.", self.after))
-            for name in (*ALWAYS, *WITH_GROUPS)
+            for name in ALL_NUMBERS
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -484,7 +485,7 @@ class TimelineComparison:
         return {"before": {"name": before, "measures": self.before}, "after": {"name": after, "measures": self.after}}
 
 
-TIMELINE_NAMES = tuple(f"{prefix}{name}" for prefix in ("", "before.", "after.") for name in (*ALWAYS, *WITH_GROUPS))
+TIMELINE_NAMES = tuple(f"{prefix}{name}" for prefix in ("", "before.", "after.") for name in ALL_NUMBERS)
 """The names that conditions on a comparison of timelines may use."""
 
 

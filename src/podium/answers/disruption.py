@@ -165,7 +165,7 @@ class Disruption:
 
     @property
     def values(self) -> dict[str, float]:
-        """The values that conditions may name: see `NAMES`."""
+        """The values that conditions may name: see `DISRUPTION_NAMES`."""
         fates = Counter(pod.fate for pod in self.pods)
         counts = {fate.value: float(fates[fate]) for fate in Fate}
         preempted = sum(bool(pod.preempted_by) for pod in self.pods)
@@ -184,7 +184,7 @@ class Disruption:
         }
 
 
-NAMES = (*(fate.value for fate in Fate), "preempted", "violated", "nodes")
+DISRUPTION_NAMES = (*(fate.value for fate in Fate), "preempted", "violated", "nodes")
 """The names that conditions on a disruption may use."""
 
 

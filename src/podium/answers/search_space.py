@@ -363,6 +363,14 @@ def search_space(options: SchedulerOptions, profile: str | None) -> SearchSpace:
     return V1Alpha2Space(config, registry, profile, chosen.name)
 
 
+OPTUNA_BATCH = 16
+"""How many points Optuna chooses before the first of them is tried. It does not depend on the number of processes, or
+the choices would.
+
+A larger batch keeps more processors busy, a smaller one lets the search learn sooner.
+"""
+
+
 def load_optuna(what: str) -> ModuleType:
     """The module optuna with its logging silenced; InputError if it is not installed."""
     try:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from msgspec.structs import replace as replace_fields
 
 from podium.answers import _replicas as replicas
-from podium.answers.compare import WITH_GROUPS, timeline_numbers
+from podium.answers.compare import NODE_GROUP_NUMBERS, timeline_numbers
 from podium.answers.measures import NODE, cost_per_hour, fragmentation, imbalance, nodes_in_use, spread
 from podium.answers.search_space import SearchSpace, TunedSettings
 from podium.cluster import Cluster
@@ -91,7 +91,8 @@ class LowestNumber:
 
 
 TIMELINE_OBJECTIVES: Mapping[str, LowestNumber] = {
-    name: LowestNumber(name) for name in (*WITH_GROUPS, "evictions", "mean_wait", "longest_wait", "p95_wait", "end")
+    name: LowestNumber(name)
+    for name in (*NODE_GROUP_NUMBERS, "evictions", "mean_wait", "longest_wait", "p95_wait", "end")
 } | {"lowest-cost": LowestNumber("cost")}
 
 
@@ -103,7 +104,7 @@ def objective_named(name: str) -> Objective:
 def timeline_objective(name: str, *, has_groups: bool) -> TimelineObjective:
     """One of `TIMELINE_OBJECTIVES`, or a Python function as `module:function`."""
     found = TIMELINE_OBJECTIVES.get(name)
-    if found is not None and found.name in WITH_GROUPS and not has_groups:
+    if found is not None and found.name in NODE_GROUP_NUMBERS and not has_groups:
         raise InputError(f"objective {name!r} needs node groups: give them with --node-groups")
     return found or _own_objective(name, TIMELINE_OBJECTIVES)
 

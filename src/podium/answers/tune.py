@@ -21,6 +21,7 @@ from podium.answers.compare import (
     ready,
 )
 from podium.answers.search_space import (
+    OPTUNA_BATCH,
     SHAPE_AT,
     Document,
     SearchSpace,
@@ -100,12 +101,6 @@ def _idle_with(bench: TrialRunner, best: Trial, left_out: tuple[str, ...]) -> tu
 
 TRIALS = 100
 """The default number of configurations to try."""
-BATCH = 16
-"""How many configurations are chosen before the first of them is tried. It does not depend on the number of processes,
-or the choices would.
-
-A larger batch keeps more processors busy, a smaller one lets the search learn sooner.
-"""
 LARGEST_WEIGHT = 20
 """The largest weight tried, unless a plugin already has a larger one."""
 HIGHEST_SCORE = 10
@@ -403,7 +398,8 @@ class _Search:
         if not self._plugins and space.today.strategy is None:
             return
         while (most is None or number <= most) and (deadline is None or monotonic() < deadline):
-            asked = [self._study.ask() for _ in range(min(BATCH, BATCH if most is None else most - number + 1))]
+            left = OPTUNA_BATCH if most is None else most - number + 1
+            asked = [self._study.ask() for _ in range(min(OPTUNA_BATCH, left))]
             batch = [self._suggest(each) for each in asked]
             for each, settings, tried in zip(asked, batch, run(batch, deadline), strict=True):
                 if tried is None:

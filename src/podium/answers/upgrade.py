@@ -263,7 +263,7 @@ class Upgrade:
 
     @property
     def values(self) -> dict[str, float]:
-        """The values that conditions may name: see `NAMES`."""
+        """The values that conditions may name: see `UPGRADE_NAMES`."""
         counts = Counter(pod.kind for pod in self.changed)
         kinds = {kind.value: float(counts[kind]) for kind in ChangeKind}
         return {**kinds, "pods": float(self.decided), "refused": float(len(self.configuration.refused))}
@@ -296,7 +296,7 @@ class Upgrade:
         }
 
 
-NAMES = ("pods", *(kind.value for kind in ChangeKind), "refused")
+UPGRADE_NAMES = ("pods", *(kind.value for kind in ChangeKind), "refused")
 """The names that conditions on an upgrade may use."""
 TOGETHER = "Several differences together; none of them alone."
 

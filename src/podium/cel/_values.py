@@ -6,7 +6,7 @@ bool keys holds `BOOL_KEYS` in their place, because Python treats True as 1 and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -194,11 +194,6 @@ def to_key(value: Value) -> Value:
 def from_key(key: Value) -> Value:
     """The value that a key of a map represents."""
     return key.value if type(key) is BoolKey else key
-
-
-def keys_of(mapping: Mapping[Value, Value]) -> Iterator[Value]:
-    """The keys of a map, as values."""
-    return map(from_key, mapping)
 
 
 def equal(one: Value, other: Value) -> bool:

@@ -99,11 +99,11 @@ def compare(
             options={"tie_break": tie_break.value, "seed": seed},
         )
     from podium import answers
-    from podium.answers.compare import NAMES
+    from podium.answers.compare import COMPARISON_NAMES
     from podium.cli.inputs import registry_with
     from podium.cli.output import exit_code, progress, read_conditions, write_report
 
-    conditions = read_conditions(fail_when, NAMES)
+    conditions = read_conditions(fail_when, COMPARISON_NAMES)
     registry = registry_with(plugins)
     before, after = _ways(source, configs, clusters, releases, registry)
     pods = sum(_pod_count(way, replay) for way in (before, after))
@@ -333,13 +333,13 @@ def upgrade(
     Every running and every pending pod is decided by both releases; a tie is not a change. --feature-gates are those of
     the new release. Exit code 1 if a pod no longer fits or the configuration is refused; with --fail-if, if that holds.
     """
-    from podium.answers.upgrade import NAMES
+    from podium.answers.upgrade import UPGRADE_NAMES
     from podium.cli.inputs import choose_release, find_config, mention, read_objects, registry_with
     from podium.cli.output import exit_code, read_conditions, write_report
     from podium.cluster import Cluster
     from podium.manifests import expand_workloads
 
-    conditions = read_conditions(fail_when, NAMES)
+    conditions = read_conditions(fail_when, UPGRADE_NAMES)
     registry = registry_with(plugins)
     objects = expand_workloads(read_objects(source))
     mention(objects, verbose=source.verbose)

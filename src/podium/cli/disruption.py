@@ -60,13 +60,13 @@ def drain(
     Exit code 1 if a pod does not find another node, or is blocked, or has no controller; with --fail-if, if that holds.
     """
     from podium import answers
-    from podium.answers.disruption import NAMES
+    from podium.answers.disruption import DISRUPTION_NAMES
     from podium.cli.output import exit_code, progress, read_conditions
     from podium.errors import InputError
 
     if not nodes and not selectors:
         raise InputError("say which nodes to drain: by name, or by label such as zone=eu-1a")
-    conditions = read_conditions(wanted.fail_when, NAMES)
+    conditions = read_conditions(wanted.fail_when, DISRUPTION_NAMES)
     cluster, settings = _read(source, deciding, preempt=wanted.preempt)
     nodes = answers.find_nodes(cluster, nodes, selectors)
     with progress("evicting pods", _pod_count(cluster, nodes)) as advance:
@@ -94,13 +94,13 @@ def fail(
     Exit code 1 if a pod does not find another node, or has no controller; with --fail-if, if that holds.
     """
     from podium import answers
-    from podium.answers.disruption import NAMES
+    from podium.answers.disruption import DISRUPTION_NAMES
     from podium.cli.output import exit_code, progress, read_conditions
     from podium.errors import InputError
 
     if bool(nodes or selectors) == (worst is not None):
         raise InputError("say which nodes fail: by name, by label such as zone=eu-1a, or --any N for the worst N")
-    conditions = read_conditions(wanted.fail_when, NAMES)
+    conditions = read_conditions(wanted.fail_when, DISRUPTION_NAMES)
     cluster, settings = _read(source, deciding, preempt=wanted.preempt)
     case: WorstCase | None = None
     if worst is not None:
@@ -188,12 +188,12 @@ def audit(
     A node that is as good as the best agrees. Exit code 1 if a pod no longer fits; with --fail-if, if that holds.
     """
     from podium import answers
-    from podium.answers.audit import NAMES
+    from podium.answers.audit import AUDIT_NAMES
     from podium.cli.inputs import read_cluster
     from podium.cli.output import exit_code, progress, read_conditions, write_report
     from podium.cluster import Cluster
 
-    conditions = read_conditions(fail_when, NAMES)
+    conditions = read_conditions(fail_when, AUDIT_NAMES)
     objects, settings = read_cluster(source, deciding)
     cluster = Cluster.from_objects(objects)
     with progress("deciding pods again", sum(1 for _ in cluster.placed())) as advance:

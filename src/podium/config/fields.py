@@ -59,13 +59,15 @@ class Problems:
 
     def __init__(self) -> None:
         self.errors: list[str] = []
+        self._paths: set[str] = set()
 
     def add(self, path: str, what: str) -> None:
+        self._paths.add(path)
         self.errors.append(f"{path}: {what}" if path else what)
 
     def has(self, path: str) -> bool:
         """Whether there is a problem with a field."""
-        return any(error.startswith(f"{path}: ") for error in self.errors)
+        return path in self._paths
 
     def unknown(self, path: str) -> None:
         self.errors.append(f"unknown field {quote(path)}")

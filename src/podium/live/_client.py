@@ -20,7 +20,7 @@ from podium.live.kubeconfig import Access, Credentials
 
 PAGE = 500
 """The maximum number of objects per page of a list, as kubectl requests them."""
-TIMEOUT = 60.0
+REQUEST_TIMEOUT = 60.0
 """The default timeout of a request in seconds."""
 CONNECT_TIMEOUT = 30.0
 MOST_RETRIES = 10
@@ -127,7 +127,7 @@ class ApiClient:
         *,
         params: Mapping[str, str] | None = None,
         content_type: str = JSON,
-        timeout: float = TIMEOUT,
+        timeout: float = REQUEST_TIMEOUT,
     ) -> bytes:
         """The body of the answer; ApiError for anything but success.
 

@@ -21,7 +21,7 @@ from podium.framework import (
     ReservePlugin,
     Status,
 )
-from podium.framework.suggested_change import ANYTHING, Action, ClusterEvent, WaitingPod
+from podium.framework.suggested_change import ClusterEvent, WaitingPod
 from podium.loop.events import ASSIGNED, TARGET, HearsOf, PluginHints, label_of, pod_changes
 from podium.loop.queued_pod import NEVER, WINDOW, BackoffQueue, Heap, InFlight, PodGroup, Position, QueuedPod
 from podium.model import Pod
@@ -122,11 +122,9 @@ class UnschedulablePods:
         return self._start + looks * FLUSH_EVERY
 
 
-TIMEOUT = ClusterEvent(ANYTHING, Action.UPDATE)
-"""A pod has waited for five minutes: it is tried again whatever rejected it."""
 REJECTING = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin)
 """The kinds of plugins that can reject a pod; their events count."""
-UNKNOWN = PluginHints(Plugin())
+NO_PLUGIN_HINTS = PluginHints(Plugin())
 """The hints of extenders, which are not plugins: any event may change their answer."""
 
 ACTIVE, BACKOFF, UNSCHEDULABLE = "active", "backoff", "unschedulable"
@@ -519,7 +517,7 @@ class SchedulingQueue:
         found = self._interested.get(key)
         if found is None:
             known = self._hints[profile]
-            hints = (known.get(name, UNKNOWN) for name in sorted(rejectors))
+            hints = (known.get(name, NO_PLUGIN_HINTS) for name in sorted(rejectors))
             found = self._interested[key] = tuple(each for each in hints if each.is_interested(event))
         return found
 
@@ -544,7 +542,7 @@ class SchedulingQueue:
         by_spec = self._by_spec.get((profile, rejectors))
         if by_spec is None:
             known = self._hints[profile]
-            by_spec = all(known.get(name, UNKNOWN).goes_by_spec for name in rejectors)
+            by_spec = all(known.get(name, NO_PLUGIN_HINTS).goes_by_spec for name in rejectors)
             self._by_spec[profile, rejectors] = by_spec
         # A pod's resource claims and its nomination are its own.
         is_alone = not by_spec or not self._fares_alike(queued)

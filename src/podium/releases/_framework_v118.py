@@ -11,7 +11,7 @@ import numpy as np
 from podium.cluster import Nodes
 from podium.cluster.columns import Ints
 from podium.config.fields import Fields, Problems
-from podium.config.parse import check_extenders, ignored_resources, in_call_order, read_component
+from podium.config.parse import KIND, check_extenders, ignored_resources, in_call_order, read_component
 from podium.config.plugin_args import CPU_AND_MEMORY, InterPodAffinityArgs, PodTopologySpreadArgs
 from podium.config.profiles import V1BETA2
 from podium.config.types import ExtenderConfig, KubeSchedulerConfiguration, PluginRef, Profile
@@ -254,7 +254,6 @@ SCORED = (
 
 
 V1ALPHA2 = "kubescheduler.config.k8s.io/v1alpha2"
-KIND = "KubeSchedulerConfiguration"
 
 READ_POINTS = (
     *("queueSort", "preFilter", "filter", "preScore", "score", "reserve", "permit", "preBind", "bind", "postBind"),

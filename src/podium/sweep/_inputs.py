@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from podium import __version__
-from podium.answers.compare import ALWAYS, WITH_GROUPS
+from podium.answers.compare import NODE_GROUP_NUMBERS, TIMELINE_NUMBERS
 from podium.answers.measures import Measures
 from podium.answers.trials import function_named
 from podium.autoscaling import NodeGroups, read_node_groups
@@ -327,7 +327,7 @@ def _check_goal(spec: SweepSpec) -> None:
     if spec.measures:
         return
     has_groups = "nodeGroups" in spec.fixed or "nodeGroups" in spec.space.names
-    of_timeline = (*ALWAYS, *(WITH_GROUPS if has_groups else ()))
+    of_timeline = (*TIMELINE_NUMBERS, *(NODE_GROUP_NUMBERS if has_groups else ()))
     check_goal(spec, of_timeline if spec.is_timeline else ("placed", *(each.name for each in fields(Measures))))
 
 

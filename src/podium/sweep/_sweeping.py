@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from podium.answers.search_space import load_optuna
+from podium.answers.search_space import OPTUNA_BATCH, load_optuna
 from podium.errors import InputError, os_problem
 from podium.sweep._inputs import Inputs, check_goal
 from podium.sweep._spec import SEED, Goal, Point, SweepSpec, grid_size
@@ -241,9 +241,6 @@ def _csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return text.getvalue()
 
 
-BATCH = 16
-"""How many points Optuna suggests before it is told what came of them: the same however many workers there are."""
-
 Tell = Callable[[Row], object]
 
 
@@ -299,8 +296,8 @@ class _Sweeping:
         )
         known: dict[tuple[str, ...], list[Row]] = {}
         first = 1
-        for done in range(0, spec.search.trials, BATCH):
-            asked = [study.ask() for _ in range(min(BATCH, spec.search.trials - done))]
+        for done in range(0, spec.search.trials, OPTUNA_BATCH):
+            asked = [study.ask() for _ in range(min(OPTUNA_BATCH, spec.search.trials - done))]
             suggested = [{axis.name: axis.suggested(trial) for axis in spec.space.searched} for trial in asked]
             # A point that is suggested once more is not run once more, or its mean would count the same run twice.
             new = {tuple(point.values()): point for point in suggested if tuple(point.values()) not in known}

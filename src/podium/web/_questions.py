@@ -290,9 +290,6 @@ class Pods(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="cam
     output: Output = "json"
 
 
-Asked = Question | Pods
-
-
 def from_query(kind: type[Any], pairs: Iterable[tuple[str, str]]) -> Any:
     """Parse a question from a query string: names as in JSON, lists by repeating a field."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}

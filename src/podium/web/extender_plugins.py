@@ -18,7 +18,7 @@ from podium.framework.plugin import MAX_NODE_SCORE, PLUGIN_FAULTS
 from podium.framework.status import checked_numbers, checked_verdict
 from podium.model import Pod
 
-UNKNOWN = "the extender does not know this node"
+UNKNOWN_NODE = "the extender does not know this node"
 
 
 class NodesAsked(NamedTuple):
@@ -62,7 +62,7 @@ class PluginVerbs:
 
     def filter(self, cluster: Cluster, pod: Pod, asked: NodesAsked) -> Filtered:
         """The nodes that pass every filter; the first filter that rejects a node gives the reason."""
-        failed, unresolvable = dict.fromkeys(asked.unknown, UNKNOWN), dict[str, str]()
+        failed, unresolvable = dict.fromkeys(asked.unknown, UNKNOWN_NODE), dict[str, str]()
         passed = []
         known = [cluster.names[row] for row in asked.rows.tolist()]
         for name, status in zip(known, self._statuses(cluster, pod, asked.rows), strict=True):
