@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from podium.config.fields import Fields, Problems, quote
 from podium.config.plugin_args import NodeResourcesFitArgs, check_args, check_fit_args, read_args, readers
-from podium.config.types import EXTENSION_POINTS, KnownPlugins, PluginRef, Profile
+from podium.config.types import EXTENSION_POINTS, MAX_NODE_SCORE, KnownPlugins, PluginRef, Profile
 from podium.model.pod import DEFAULT_SCHEDULER_NAME
 from podium.model.quantity import MAX_INT64, int64
 from podium.rules import Rules
@@ -100,7 +100,6 @@ POD_GROUP_POST_FILTER = "podGroupPostFilter"
 """Another extension point for groups of pods."""
 
 ALL = "*"
-MAX_NODE_SCORE = 100
 
 
 class PluginSet(NamedTuple):

@@ -21,6 +21,8 @@ EXTENSION_POINTS = (
     "postBind",
 )
 
+MAX_NODE_SCORE = 100
+"""The highest score of a plugin for a node, before its weight."""
 DEFAULT_EXTENDER_TIMEOUT = 5.0
 """Seconds, when the configuration has no httpTimeout."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import msgspec
 
+from podium.config.types import MAX_NODE_SCORE
 from podium.errors import ExtenderError
 from podium.model import Node, Object, Pod
 from podium.model.quantity import INT64, int64
@@ -275,7 +276,6 @@ def read_victims(answer: object, pods_by_node: Mapping[str, Iterable[Pod]]) -> d
 
 
 MAX_EXTENDER_PRIORITY = 10
-MAX_NODE_SCORE = 100
 
 Answer = TypeVar("Answer")
 

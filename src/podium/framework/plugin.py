@@ -12,6 +12,7 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.cluster.pods import HostPort
+from podium.config.types import MAX_NODE_SCORE as MAX_NODE_SCORE
 from podium.errors import PluginError, PodiumError
 from podium.framework.status import SUCCESS, Status, Verdict, checked_number, checked_status
 from podium.framework.suggested_change import Change, EventHint, Obstacle, RejectedNodes, RejectedPod
@@ -19,7 +20,6 @@ from podium.model import Object, Pod, PodSpec
 from podium.model.resources import PodResources
 from podium.rules import NEWEST_RULES, Rules
 
-MAX_NODE_SCORE = 100
 MIN_NODE_SCORE = 0
 NOTHING: Final[dict[str, Any]] = {}
 
