@@ -77,7 +77,7 @@ class Evaluation:
     @property
     def kept(self) -> tuple[str, ...]:
         """The plugins that reuse results of earlier pods."""
-        return tuple([name for name in self.plan.kept if name not in self.fresh]) if self.fresh else self.plan.kept
+        return tuple(sorted(self.plan.parts.keys() - self.fresh))
 
     # -- filtering -------------------------------------------------------------------------------------------------
 
