@@ -125,7 +125,6 @@ def test_every_distinct_value_of_a_label_is_judged_once() -> None:
     assert judged == ["ssd", "hdd", None, None]
 
 
-
 CHANGES = {
     "one pod": ["a"],
     "two alike": ["a", "a"],
@@ -174,4 +173,3 @@ def test_usage_of_a_resource_that_nobody_uses_yet() -> None:
     for name in ("example.com/gpu", "example.com/never"):
         usage = cluster.nodes.usage(name)
         assert (usage.capacity, usage.requested.tolist(), usage.most_requested) == (0, [0], 0)
-

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.census import DomainTally, Matching, Owning, Scope, TermKind
 from podium.cluster.columns import Ints, Mask, highest, lowest
-from podium.cluster.pods import NO_TERMS, Term, affinity_terms
+from podium.cluster.pods import Term, affinity_terms
 from podium.config.plugin_args import InterPodAffinityArgs
+from podium.framework import PodView
 from podium.framework.fast_paths import ByNodeLabels, ForSomePods
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
@@ -345,8 +346,8 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         super().__init__(args)
         self._args = args if isinstance(args, InterPodAffinityArgs) else InterPodAffinityArgs()
 
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        return info.terms is not NO_TERMS or cluster.census.with_terms > 0
+    def concerns(self, pod: PodView, cluster: Cluster) -> bool:
+        return pod.has_terms or cluster.census.with_terms > 0
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         cluster, info, terms = nodes.cluster, state.info, state.info.terms

@@ -95,9 +95,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return bool(self._backed(info, cluster))
 
     def _backed(self, info: PodInfo, cluster: Cluster) -> Backed:
-        if not self.release_rules.device_extended_resources or not asks_for_backed(info, cluster):
+        if not self.release_rules.device_extended_resources or not asks_for_backed(info.resources, cluster):
             return NONE_BACKED
-        classes, asked = backed_resources(cluster), extended_requests(info)
+        classes, asked = backed_resources(cluster), extended_requests(info.resources)
         return {each.name: classes[each.name] for each in self._counted if each.name in classes and each.name in asked}
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:

@@ -311,7 +311,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return pod.resources
 
     def varies(self, info: PodInfo, cluster: Cluster) -> bool:
-        return self.release_rules.device_extended_resources and asks_for_backed(info, cluster)
+        return self.release_rules.device_extended_resources and asks_for_backed(info.resources, cluster)
 
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended_resource(resource):

@@ -313,7 +313,7 @@ class SharedParts:
 class _Keys:
     """A pod's signatures: for each plugin with kept results, the part of the pod that its result depends on."""
 
-    __slots__ = ("c","by_row", "by_state", "reads_metadata", "varying")
+    __slots__ = ("by_row", "by_state", "concerned", "reads_metadata", "varying")
 
     def __init__(self, by_state: tuple[Hashable, ...], by_row: tuple[Hashable, ...], reads_metadata: bool) -> None:
         self.by_state, self.by_row = by_state, by_row
@@ -321,6 +321,8 @@ class _Keys:
         """Whether a plugin's signature uses more than the pod's spec."""
         self.varying = -1, NO_PLUGINS
         """The plugins that keep no results for this kind of pod, with the version of the store for which that holds."""
+        self.concerned: tuple[tuple[int, bool], tuple[bool, ...]] = (-1, False), ()
+        """Which plugins concern these pods, if the spec tells, with the versions for which that holds."""
 
 
 def _no_plan() -> None:
@@ -381,16 +383,21 @@ class Plans:
         known = self._by_signature.get_or_make(info.signature, _Known)
         plan = known.plan()
         if plan is None or known.as_of != as_of:
-            plan = self._plan(info, self._concerned(info))
+            plan = self._plan(info)
             known.plan, known.as_of = ref(plan), as_of
         return plan
 
-    def _concerned(self, info: PodInfo) -> tuple[bool, ...]:
+    def _concerned(self, keys: _Keys, info: PodInfo) -> tuple[bool, ...]:
+        """For each plugin of `_with_concerns`, whether it concerns the pod."""
         cluster = self._cluster
-        keys = self._keys_by_spec.get_or_make(info.spec_signature, lambda: self._make_keys(info))
-        if not hasattr(keys,'c'):
-            keys.c = tuple([plugin.concerns(info, cluster) for plugin in self._with_concerns])
-        return keys.c
+        as_of = cluster.store.version, cluster.census.with_terms > 0
+        known_as_of, concerned = keys.concerned
+        if known_as_of != as_of:
+            view = PodView(info)
+            concerned = tuple([plugin.concerns(view, cluster) for plugin in self._with_concerns])
+            if not view.reads_metadata:
+                keys.concerned = as_of, concerned
+        return concerned
 
     def _varying_for(self, info: PodInfo) -> frozenset[str]:
         """The plugins that keep results in general, but not for this kind of pod."""
@@ -398,7 +405,7 @@ class Plans:
         varying = [plugin.name for plugin in self._varying if plugin.varies(info, cluster)]
         return frozenset(varying) if varying else NO_PLUGINS
 
-    def _plan(self, info: PodInfo, concerned: tuple[bool, ...]) -> Plan:
+    def _plan(self, info: PodInfo) -> Plan:
         keys = self._keys_by_spec.get_or_make(info.spec_signature, lambda: self._make_keys(info))
         if keys.reads_metadata:
             # A plugin that reads metadata for one pod reads it for all pods with an equal spec.
@@ -407,6 +414,7 @@ class Plans:
         if as_of != self._cluster.store.version:
             varying = self._varying_for(info)
             keys.varying = self._cluster.store.version, varying
+        concerned = self._concerned(keys, info)
         frame = self._frames.get_or_make(
             (keys.by_row, concerned, varying), lambda: self._make_frame(keys.by_row, concerned, varying, info)
         )
