@@ -300,9 +300,9 @@ class Evaluation:
             by_groups = [(s.groups, s.normalized * s.weight) for s in varying if s.groups is not None]
             return Ranking(None, scores, feasible.rank(by_groups) if by_groups else None, feasible)
         rows = None if feasible.are_everywhere else feasible.rows
-        ranking = plan.total.copy() if rows is None else plan.total.take(rows)
+        ranking = plan.total if rows is None else plan.total.take(rows)
         for scored in varying:
-            ranking += scored.of(rows).normalized * scored.weight
+            ranking = ranking + scored.of(rows).normalized * scored.weight
         return Ranking(rows, scores, ranking)
 
     def score_instead(self, nodes: Nodes) -> None:

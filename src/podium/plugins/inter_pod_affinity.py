@@ -439,9 +439,10 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         return tuple(state[f"{self.name}/score"])
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        total = np.zeros(len(nodes), dtype=np.int64)
-        for key, scores in state[f"{self.name}/score"].items():
-            total += scores.take(nodes.codes(key))
+        by_key: dict[str, Ints] = state[f"{self.name}/score"]
+        total, *others = [scores.take(nodes.codes(key)) for key, scores in by_key.items()]
+        for added in others:
+            total += added
         return total
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
@@ -452,7 +453,9 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         least, most = lowest(scores), highest(scores)
         if least == most:
             return np.zeros(len(scores), dtype=np.int64)
-        return (float(MAX_NODE_SCORE) * ((scores - least) / float(most - least))).astype(np.int64)
+        share = (scores - least) / float(most - least)
+        share *= float(MAX_NODE_SCORE)
+        return share.astype(np.int64)
 
     def events_to_register(self) -> Sequence[EventHint] | None:
         rules = self.release_rules
