@@ -218,6 +218,8 @@ class Search:
         self.chosen: Candidate | None = None
         self.chosen_by = ""
         """The criterion that made the chosen candidate better than the others."""
+        self.is_final = False
+        """Whether another attempt would check the chosen node as the dry run did: pods elsewhere do not matter."""
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -262,6 +264,7 @@ class Search:
         memory = shared.memories.get_or_make(
             (policy, evaluation.state.info.signature), lambda: KnownDryRuns(shared.changes)
         )
+        self.is_final = runs.recheck.rows_are_independent and not evaluation.plan.outline.varying_pre_filter
         changed = memory.catch_up(cluster.columns.capacity)
         if len(changed) <= FEW_ROWS and runs.recheck.rows_are_independent:
             # Found during the search, they would make it look at all rows twice.
@@ -366,6 +369,8 @@ class Preempted(NamedTuple):
     """The pods to delete, without terminating pods where the release spares them."""
     changes: tuple[ObjectChange, ...] = ()
     search: Search | None = None
+    makes_room: bool = False
+    """Whether the pod is sure to fit the nominated node as soon as the victims are gone."""
 
     def fields(self) -> dict[str, Any]:
         """The fields of a Decision for this result."""
@@ -413,9 +418,11 @@ class Preemption:
         result = run_post_filter(framework, state, pod, statuses)
         chosen = search.chosen if search.chosen and search.chosen.node == result.nominated_node else None
         victims = chosen.victims if chosen else ()
+        makes_room = chosen is not None and search.is_final and not result.changes
         if cluster.rules.spares_terminating_victims:
             victims = tuple([victim for victim in victims if not victim.terminating])
-        return Preempted(result.status.message, result.nominated_node, victims, result.changes, search)
+            makes_room = makes_room and chosen is not None and len(victims) == len(chosen.victims)
+        return Preempted(result.status.message, result.nominated_node, victims, result.changes, search, makes_room)
 
     def carry_out(
         self,
