@@ -22,6 +22,7 @@ from podium.engine.preemption.dry_runs import (
     CRITERIA,
     GOOD,
     NO_VICTIMS,
+    UNKNOWN,
     VIOLATING,
     WITHOUT_VICTIMS,
     Budgets,
@@ -30,7 +31,6 @@ from podium.engine.preemption.dry_runs import (
     DryRuns,
     KnownDryRuns,
     are_enough,
-    first_of,
 )
 from podium.engine.select import TieBreak
 from podium.errors import ExtenderError
@@ -282,27 +282,27 @@ class Search:
     def _look(self, runs: DryRuns, rows: Ints, enough: int, memory: KnownDryRuns, together: int) -> Found:
         """Check the rows, beginning at a random one, `together` rows at a time."""
         # The random draw is undone only if the search checks all rows; it does not if it knows enough candidates.
-        kinds, rng = memory.kinds[rows], self._shared.rng
+        kinds, rng = memory.kinds.take(rows).tobytes(), self._shared.rng
         before = None if are_enough(kinds, enough) else rng.getstate()
-        offset = rng.randrange(len(rows))
-        others, kinds = np.concatenate((rows[offset:], rows[:offset])), np.concatenate((kinds[offset:], kinds[:offset]))
-        if first_of(WITHOUT_VICTIMS, kinds) >= 0:
-            has_victims = kinds != WITHOUT_VICTIMS
-            others, kinds = others[has_victims], kinds[has_victims]
+        start = rng.randrange(len(rows))
+        others, kinds = np.concatenate((rows[start:], rows[:start])), kinds[start:] + kinds[:start]
+        if WITHOUT_VICTIMS in kinds:
+            others = others[memory.kinds[others] != WITHOUT_VICTIMS]
+            kinds = memory.kinds[others].tobytes()
         (length, places), kinds = runs.run(others, kinds, enough, memory)
         if (
             length is None
             and before is not None
-            and (len(others) < len(rows) or not is_any(kinds[:together] >= VIOLATING))
+            and (len(others) < len(rows) or max(kinds[:together], default=UNKNOWN) < VIOLATING)
         ):
             # All rows were checked, wherever the search began: pods of the same kind need not repeat it.
             rng.setstate(before)
         if not len(places):
             return None, [NO_VICTIMS] * (len(rows) - len(others)) + memory.outcomes[others].tolist()
-        if first_of(VIOLATING, kinds[:length]) >= 0:
-            places = places[np.argsort(kinds[places] != GOOD, kind="stable")]
         found = others[places]
-        return Candidates(found, memory.costs[found], memory.outcomes), []
+        if kinds.find(VIOLATING, 0, length) >= 0:
+            found = found[np.argsort(memory.kinds[found] != GOOD, kind="stable")]
+        return Candidates(found, memory.costs.take(found, axis=0), memory.outcomes), []
 
     def _none_found(self, statuses: list[Status], node_count: int) -> PostFilterResult:
         """Why evicting pods helps nowhere, worded like the message of a pod that fits nowhere."""
@@ -333,7 +333,7 @@ def run_post_filter(
         code = result.status.code
         changes += result.changes
         if code in (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
-            return result._replace(changes=changes)
+            return result if changes == result.changes else result._replace(changes=changes)
         if not code.rejects:
             return PostFilterResult(Status.error(*result.status.reasons), changes=changes)
         if result.nominated_node is not None:
