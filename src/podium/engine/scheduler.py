@@ -353,7 +353,7 @@ class Scheduler:
         self._preemption.carry_out(pod, found.nominated, victims, found.changes, self.cluster)
         if not found.nominated:
             return evaluation, None
-        if found.makes_room and not self.extenders and not self.setup.behaviour.scores_single_node:
+        if found.makes_room and not self.extenders:
             # The dry run checked the nominated node as the next attempt would, which looks at no other node.
             self._check_queue(pod, self.framework_of(pod))
             return evaluation, self.cluster.rows[found.nominated]
