@@ -152,7 +152,7 @@ class Columns:
         return self._common[name]
 
     def amounts(self, names: Iterable[str], row: int) -> list[tuple[int, int]]:
-        """What the pods on one row request of some resources, and what the row has of them."""
+        """For each resource, the amount that the pods on a row request, and the allocatable amount."""
         requested, offered = self.requested[:, row].tolist(), self.allocatable[:, row].tolist()
         places = [self.resources.codes.get(name, len(offered)) for name in names]
         return [(requested[place], offered[place]) if place < len(offered) else (0, 0) for place in places]

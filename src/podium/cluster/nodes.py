@@ -161,7 +161,7 @@ class ResourceStates:
 
     @property
     def most_used(self) -> Ints:
-        """For each line of `Columns.used` a bound that no row exceeds: the most there was in any state."""
+        """Per line of `Columns.used`, the highest amount in any state so far; no row exceeds it."""
         if self._dirty:
             self.read()
         return self._most
@@ -209,7 +209,7 @@ class ResourceStates:
         self.examples[states] = rows
 
     def _make_room(self, used: Ints) -> None:
-        """Make room for states in which so much is in use."""
+        """Make room for all states; `used` are the amounts in use in the newest."""
         missing = len(self._ids) - len(self.examples)
         if missing > 0:
             self.examples = np.concatenate([self.examples, np.zeros(missing + self.FEWEST, dtype=np.int64)])
@@ -219,15 +219,15 @@ class ResourceStates:
 
 
 class Usage(NamedTuple):
-    """What nodes have of a resource and what is in use of it."""
+    """The allocatable amounts of a resource on some nodes, and the amounts in use."""
 
     capacity: Ints | int
-    """What `Nodes.capacity` says."""
+    """The result of `Nodes.capacity`."""
     requested: Ints
     most_requested: int
-    """No node of the cluster exceeds it, which is known without looking at them."""
+    """An upper bound of `requested` on all nodes of the cluster."""
     non_zero: Ints
-    """What is requested, with the defaults for containers that request no cpu or no memory."""
+    """The requested amounts, with the defaults for containers that request no cpu or no memory."""
     most_non_zero: int
 
 
@@ -285,7 +285,7 @@ class Nodes:
         return [self.cluster.names[row] for row in self.rows]
 
     def allocatable(self, resource: str) -> Ints:
-        """What the nodes offer of a resource: milli-cpu, bytes or units."""
+        """The nodes' allocatable amounts of a resource: milli-cpu, bytes or units."""
         if self._allocatable is None:
             self._allocatable = self.take(self._columns.allocatable)
         return self._line(self._allocatable, resource, 0)
@@ -298,15 +298,15 @@ class Nodes:
         return self.allocatable(resource) if common is None else common
 
     def requested(self, resource: str) -> Ints:
-        """What the pods on the nodes request of a resource; "pods" is how many there are."""
+        """The amounts of a resource requested by the pods on the nodes; for "pods", the number of pods."""
         return self._line(self._in_use(), resource, len(NON_ZERO))
 
     def non_zero_requested(self, resource: str) -> Ints:
-        """What is requested, with the defaults for containers that request no cpu or no memory."""
+        """The requested amounts, with the defaults for containers that request no cpu or no memory."""
         return self._line(self._in_use(), resource, 0 if resource in NON_ZERO else len(NON_ZERO))
 
     def have_room(self, needs: Iterable[tuple[str, int]]) -> bool:
-        """Whether all nodes of the cluster are known to have so much left of each resource, without a look at them."""
+        """Whether every node of the cluster is known to have these amounts left; False if one would have to look."""
         columns, most = self._columns, self.cluster.resource_states.most_used
         for name, amount in needs:
             common = columns.common_allocatable(name)
@@ -316,13 +316,13 @@ class Nodes:
         return True
 
     def usage(self, resource: str) -> Usage:
-        """Everything about a resource at once, put together for the first who asks."""
+        """The allocatable amounts and the amounts in use of a resource, computed at the first call."""
         usage = self._usage.get(resource)
         if usage is None:
             used, most = self._in_use(), self.cluster.resource_states.most_used
             index = self._columns.resources.codes.get(resource, len(most)) + len(NON_ZERO)
             if index >= len(most):
-                # A resource that came up after the last pod was placed: nobody uses it.
+                # The resource is newer than the last placed pod, so no pod uses it.
                 nothing = np.zeros(len(self), dtype=np.int64)
                 usage = Usage(self.capacity(resource), nothing, 0, nothing, 0)
             else:
@@ -333,14 +333,14 @@ class Nodes:
         return usage
 
     def _in_use(self) -> Ints:
-        """What is in use of all resources on these nodes, gathered once."""
+        """The amounts in use of all resources on these nodes, gathered at the first call."""
         used = self._used
         if used is None:
             used = self._used = self.take(self._columns.used)
         return used
 
     def _line(self, table: Ints, resource: str, start: int) -> Ints:
-        """A resource's line of a table that has the resources from a line on; zeros for one that is not in it."""
+        """The line of a resource in a table whose resources begin at line `start`; zeros if it has none."""
         index = start + self._columns.resources.codes.get(resource, len(table))
         return table[index] if index < len(table) else np.zeros(len(self), dtype=np.int64)
 
@@ -431,7 +431,7 @@ class FoundNodes(Nodes):
         find: Callable[[], Ints] | None,
         represent: Callable[[Groups], Representatives],
     ) -> None:
-        """`find` is None where that is all rows; `represent` knows the representatives of the rows in each group."""
+        """`find` returns the rows, or is None for all rows; `represent` returns the representatives of a grouping."""
         self.cluster, self._columns = cluster, cluster.columns
         self._allocatable = self._used = None
         self._usage = {}

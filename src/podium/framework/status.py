@@ -79,7 +79,7 @@ class Verdict:
 
     @classmethod
     def accept(cls, nodes: Sized) -> Verdict:
-        """Pass all nodes. Faster than codes or masks of which none rejects: nobody has to look at them."""
+        """Pass all nodes. Faster than codes or masks that reject none, because nothing has to read them."""
         verdict = cls.__new__(cls)
         verdict._codes, verdict._rejections, verdict._accepted = None, (), len(nodes)
         verdict.describe = _describe_success
@@ -114,7 +114,7 @@ class Verdict:
         return cls(numbers, lambda code: statuses[abs(code) - 1])
 
     def accepts(self, count: int) -> bool:
-        """Whether it was made to pass all of so many nodes."""
+        """Whether `accept` made it, for this number of nodes."""
         return self._accepted == count
 
     @property
@@ -145,7 +145,7 @@ class Verdict:
 
     @property
     def error(self) -> Status | None:
-        """What went wrong, if anything did: the first of it."""
+        """The first error, if there is any."""
         if self._accepted is not None:
             return None
         if self._rejections and Code.ERROR not in [status.code for _, status in self._rejections]:

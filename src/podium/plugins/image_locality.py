@@ -52,7 +52,7 @@ class ImageLocality(ScorePlugin):
     reads = Aspect.IMAGES
 
     def sign(self, pod: PodView) -> Hashable:
-        # All of them as they are written: that takes less time than to find out which of them count.
+        # The names as written: finding out which images count would take longer than it saves.
         first, others, volumes = pod.spec.init_containers, pod.spec.containers, pod.spec.volumes
         mounted = [volume.image.reference for volume in volumes if volume.image is not None]
         return tuple([each.image for each in first]), tuple([each.image for each in others]), tuple(mounted)

@@ -33,7 +33,7 @@ NONE_BACKED: Backed = {}
 
 
 InUse = Callable[[Nodes, str], tuple[Ints | int, Ints, int]]
-"""How much nodes have of a resource, how much of it is in use, and what that does not exceed on any node."""
+"""The nodes' allocatable amount of a resource, the amount in use, and an upper bound of it."""
 
 
 def _as_counted(nodes: Nodes, name: str) -> tuple[Ints | int, Ints, int]:
@@ -47,7 +47,9 @@ class _Scored(NamedTuple):
 
 
 class _Today:
-    """50 less how evenly each node is in use as it is, which no pod has a say in: kept, and brought up to date."""
+    """50 minus the balance score of every node without the pod, which does not depend on the pod; recomputed for changed
+    nodes.
+    """
 
     FEW_ROWS = 8
 
@@ -62,7 +64,7 @@ class _Today:
             self._values = HALF - _evenness(*_fractions(before, Nodes(cluster), _as_counted))
         else:
             for row in changed:
-                # A node's amounts by name would take longer to make than there is use for them.
+                # Building the node's amounts by name would take longer than it saves.
                 self._values[row] = HALF - _evenness_of(columns.amounts([name for name, _ in before], row))
         return nodes.take(self._values)
 
@@ -143,7 +145,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return counted
 
     def _missing_now(self, before: More, nodes: Nodes, backed: Backed) -> Ints:
-        """50 less how evenly the nodes are in use without the pod."""
+        """50 minus the balance score of the nodes without the pod."""
         if len(nodes) < self.MANY_NODES or backed:
             return HALF - _evenness(*_fractions(before, nodes, self._amounts(backed)))
         kept = self._today.of(nodes.cluster)
@@ -169,7 +171,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         if now is None:
             now = _evenness_of([(used.get(name, 0), offered.get(name, 0)) for name, _ in before])
             amounts.memo[before] = now
-        # Positive or not, the fraction is dropped.
+        # The fraction is truncated, for negative numbers as well.
         return HALF + int((HALF + then - now) / 2)
 
 
@@ -211,7 +213,7 @@ def _evenness(fractions: list[Floats], present: list[Mask | bool]) -> Ints:
 
 
 def _evenness_of(amounts: Iterable[tuple[int, int]]) -> int:
-    """What `_evenness` says of one node, given how much of each resource is in use there and how much there is."""
+    """The same as `_evenness` for one node, given the amount in use and the allocatable amount of each resource."""
     fractions = [used / float(capacity) if used < capacity else 1.0 for used, capacity in amounts if capacity]
     deviation = 0.0
     if len(fractions) == 2:

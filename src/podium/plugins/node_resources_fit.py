@@ -434,7 +434,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return asked
 
     def _resource_scores(self, requested: Ints, amount: int, capacity: Ints | int, fits: bool) -> Ints:
-        """The scores of one resource; `fits` where no node is known to lack what the pod asks for."""
+        """The scores of one resource; `fits` says that every node is known to have enough of it for the pod."""
         if self._wants_least:
             part = (capacity - amount) - requested
             if not fits:

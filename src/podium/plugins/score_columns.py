@@ -18,7 +18,7 @@ def halved(numbers: Ints) -> Ints:
     """Half of each number, truncated toward zero as Go's integer division does."""
     half = numbers >> 1
     if lowest(half) < 0:
-        # Shifting rounds down, so a negative number that is odd comes out one too small.
+        # Shifting rounds down, so a negative odd number comes out one too small.
         half += (numbers < 0) & (numbers & 1 != 0)
     return half
 
@@ -71,7 +71,7 @@ class ChangedRows:
         self._cursor = -1
 
     def take(self, cluster: Cluster) -> Collection[int]:
-        """The rows that changed since the last time, each once; all rows the first time."""
+        """The rows that changed since the last call, without repetition; all rows on the first call."""
         log = cluster.logs[self._aspect]
         if log.head == self._cursor:
             return ()

@@ -42,9 +42,9 @@ class RowOutcomes:
         self._versions = (-1, -1)
         self.values: Ints = NO_VALUES
         self.generation = 0
-        """Counts the times that all rows were merged anew."""
+        """Increases when all rows are merged again."""
         self.log = ChangeLog()
-        """The rows that were merged anew since then."""
+        """The rows that were merged again."""
         self._passing: Passing | Literal["all", "unknown"] = "unknown"
         self._uniform: frozenset[ScorePlugin] | None = None
         self.may_have_errors = self.may_be_invalid = False
@@ -92,7 +92,7 @@ class RowOutcomes:
 
     @property
     def passing(self) -> Passing | None:
-        """The rows that may be feasible, if it is worth while to tell them from the others; None if it is not."""
+        """The rows that may be feasible, if listing them is worth while, else None."""
         if self._passing == "unknown":
             rows = np.flatnonzero(self.values > INFEASIBLE // 2)
             has_holes = self._cluster.node_count < len(self.values)
@@ -103,7 +103,7 @@ class RowOutcomes:
 
 
 class Passing(NamedTuple):
-    """Rows that no filter rejects, and their values; None where all are 0."""
+    """The rows that no filter rejects, and their values; None if all values are 0."""
 
     rows: Ints
     values: Ints | None
@@ -326,7 +326,7 @@ def _may_fail(filters: Sequence[FilterResults], scores: WeightedScores) -> tuple
 
 
 def _marked(codes: Ints) -> Mask | None:
-    """Which codes are other than 0; None if none is."""
+    """Whether each code rejects; None if no code does."""
     rejected = codes != 0
     return rejected if is_any(rejected) else None
 

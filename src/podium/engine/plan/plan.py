@@ -45,7 +45,7 @@ class Plan:
     feasible_count = 0
     total: Ints = NO_VALUES
     """The weighted sum of final scores per row; around INFEASIBLE where `feasible` is false."""
-    # What the first pod finds is a plan that never caught up.
+    # A new plan has not caught up with anything yet.
     _resources_head = _rows_head = _generation = -1
     _bounds: BlockBounds | None = None
     _feasible_rows: Ints | None = None
@@ -63,7 +63,7 @@ class Plan:
     ) -> None:
         self.outline, self.parts, self._cluster, self.behaviour = outline, parts, cluster, behaviour
         self.fresh = fresh
-        """The plugins of which nothing was kept before this plan's first pod."""
+        """The plugins that had no kept results before this plan's first pod."""
         self.state = state
         """The state that the plugins left for their later extension points."""
         self._rows = rows
@@ -117,7 +117,7 @@ class Plan:
         return self._varying_scores
 
     def forget_fresh(self) -> None:
-        """Note that a pod was decided: what was said of it is known from now on."""
+        """Note that a pod was decided: from now on, the plan's results count as known from earlier pods."""
         for name in self.fresh:
             self.parts[name].is_fresh = False
         self.fresh = []
@@ -155,7 +155,7 @@ class Plan:
                 self._merge_one(*few)
             else:
                 self._merge(rows)
-        # Not before: a plugin that fails is to be asked again.
+        # Not earlier: a plugin that failed has to be evaluated again.
         self._resources_head, self._rows_head, self._generation = log.head, kept.log.head, kept.generation
 
     def _merge_all(self) -> None:
@@ -303,9 +303,9 @@ class SharedParts:
     def __init__(self, parts: dict[str, Part], unconcerned: frozenset[str], varying: frozenset[str]) -> None:
         self.parts, self.unconcerned, self.varying = parts, unconcerned, varying
         self.state = {key: value for part in parts.values() for key, value in part.state.items()}
-        """What plugins left for their later extension points."""
+        """The state that plugins left for their later extension points."""
         self.fresh = _fresh(parts)
-        """The plugins of which nothing was kept before, when a plan was last made."""
+        """The plugins that had no kept results when a plan was last made."""
         self.outlines: dict[tuple[PreOutcome, ...], tuple[Outline, RowOutcomes]] = {}
         """By the pre_outcomes of the other parts."""
 
@@ -322,7 +322,9 @@ class _Keys:
         self.varying = -1, NO_PLUGINS
         """The plugins that keep no results for this kind of pod, with the version of the store for which that holds."""
         self.concerned: tuple[tuple[int, bool], tuple[bool, ...]] = (-1, False), ()
-        """Which plugins concern these pods, if the spec tells, with the versions for which that holds."""
+        """The versions of the cluster, and for these versions which plugins concern the pods, if the spec alone decides
+        it.
+        """
 
 
 def _no_plan() -> None:
@@ -344,7 +346,7 @@ class _Known:
 
 
 def _fresh(parts: dict[str, Part]) -> list[str]:
-    """The plugins with which no pod was decided yet."""
+    """The plugins whose results no pod has used yet."""
     return [name for name, part in parts.items() if part.is_fresh]
 
 

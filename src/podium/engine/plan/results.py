@@ -85,7 +85,7 @@ P = TypeVar("P", bound=Plugin)
 class Results(Generic[P]):
     """One integer per row from one plugin for one kind of pod."""
 
-    # Most of it is for results that are kept by row. Many kinds of pods are seen once, and never need it.
+    # Defaults of fields that only results kept by row need: many kinds of pods are seen once and never set them.
     _reader: LogReader | None = None
     _versions = (-1, -1)
     values: Ints = NO_VALUES
@@ -112,7 +112,7 @@ class Results(Generic[P]):
         raise NotImplementedError
 
     def record(self, nodes: Nodes) -> Ints:
-        """Ask the plugin for values to keep next to those it gave for other nodes at other times."""
+        """Evaluate the plugin for values that can be kept next to those from other calls."""
         raise NotImplementedError
 
     def record_node(self, node: NodeInfo) -> int:
@@ -207,7 +207,7 @@ class FilterResults(Results[FilterPlugin]):
         return verdict
 
     def describe(self, code: int) -> Status:
-        """The status that a kept code stands for."""
+        """The status for a kept code."""
         return next(status for status, known in (self._statuses or {}).items() if known == abs(code))
 
 
@@ -276,7 +276,7 @@ class Part:
 
 
 def _pre_outcome(pre_filter: PreFilterResult, pre_score: Status) -> PreOutcome:
-    # Of most pods most plugins say just this.
+    # The most common outcome.
     if pre_score is SUCCESS and (pre_filter is PASSED or pre_filter == PASSED):
         return ORDINARY
     scoring: Literal["pass", "skip", "fail"] = "pass"
