@@ -47,8 +47,9 @@ class _Scored(NamedTuple):
 
 
 class _Today:
-    """50 minus the balance score of every node without the pod, which does not depend on the pod; recomputed for changed
-    nodes.
+    """50 minus the balance score of every node without the pod, which does not depend on the pod.
+
+    Only changed nodes are recomputed.
     """
 
     FEW_ROWS = 8
