@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Ints
 from podium.framework import (
     SKIP,
@@ -96,8 +96,8 @@ class Fenced(ForSomePods, PreFilterPlugin, FilterPlugin):
 
     name = "Fenced"
 
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        return info.labels.get("color") == "green"
+    def concerns(self, pod: PodView, cluster: Cluster) -> bool:
+        return pod.labels.get("color") == "green"
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         if pod.metadata.labels.get("color") != "green":

@@ -152,3 +152,24 @@ def test_states_after_changes_that_nobody_looked_at_in_between(changes: list[str
         assert all(len(resources) == 1 for resources in resources_by_state(cluster).values())
     states = cluster.resource_states.read().tolist()
     assert states[1] == states[2] != states[0]
+
+
+def test_room_that_all_nodes_have_is_known_without_a_look_at_them() -> None:
+    cluster = Cluster.from_objects(make_node(name, pods=10) for name in ("a", "b"))
+    cluster.add(make_pod("p", node="b", requests={"cpu": "1"}))
+
+    assert cluster.nodes.have_room([("pods", 9), ("cpu", 3000)])
+    assert not cluster.nodes.have_room([("pods", 9), ("cpu", 3001)])
+    assert not cluster.nodes.have_room([("example.com/gpu", 1)])
+    cluster.add(make_node("c", cpu="8", pods=10))
+    assert not cluster.nodes.have_room([("cpu", 1)]), "nodes of several sizes have to be looked at"
+
+
+def test_usage_of_a_resource_that_nobody_uses_yet() -> None:
+    cluster = Cluster.from_objects([make_node("a")])
+    cluster.resource_states.read()
+    cluster.columns.resource("example.com/gpu")
+
+    for name in ("example.com/gpu", "example.com/never"):
+        usage = cluster.nodes.usage(name)
+        assert (usage.capacity, usage.requested.tolist(), usage.most_requested) == (0, [0], 0)

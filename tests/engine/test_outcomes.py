@@ -43,10 +43,10 @@ CONFIG = make_config({"plugins": {"multiPoint": {"enabled": [{"name": "Labelled"
 
 
 def test_a_total_is_the_weighted_sum_where_no_filter_rejects() -> None:
-    codes = [np.array([0, 0, 1]), np.array([0, 0, 0])]
+    rejected = [np.array([False, False, True]), None]
     scores = [(2, np.array([1, 2, 3])), (1, np.array([10, 20, 30]))]
 
-    assert total(codes, scores, 3).tolist() == [12, 24, INFEASIBLE]
+    assert total(rejected, scores, 3).tolist() == [12, 24, INFEASIBLE]
     assert total([], [], 2).tolist() == [0, 0]
 
 

@@ -198,3 +198,14 @@ def test_a_node_that_is_not_in_the_cluster_is_an_error(loopback: Loopback) -> No
     assert decided(loopback).error == f"extender {loopback.url}: passed node 'ghost', which is not in the cluster"
     loopback.answer("filter", {**sent_back(*NODES), "FailedNodes": {"ghost": "no"}})
     assert decided(loopback).feasible == ("n1", "n2", "n3")
+
+
+def test_room_that_preemption_made_counts_only_if_the_extender_agrees(loopback: Loopback) -> None:
+    loopback.answer("filter", {"Nodes": {"items": []}})
+    config = make_config(extenders=[{"urlPrefix": loopback.url, "filterVerb": "filter"}])
+    cluster = Cluster.from_objects([NODES[0], make_pod("low", node=NODES[0].name, requests={"cpu": "3"})])
+    wanted = make_pod("new", requests={"cpu": "3"}, priority=100)
+
+    with closing(Scheduler(cluster, config, tie_break="first")) as scheduler:
+        assert scheduler.schedule(wanted, preempt=True) is None
+        assert scheduler.nominations.node_of(wanted) == NODES[0].name

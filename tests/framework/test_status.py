@@ -72,3 +72,14 @@ def test_a_verdict_chooses_among_statuses_and_errors_are_negative() -> None:
     verdict = Verdict.choose(np.array([0, 1, 2, 3, 2]), statuses)
     assert verdict.codes.tolist() == [0, 1, -2, 3, -2]
     assert [verdict.describe(code) for code in (1, -2, 3)] == list(statuses)
+
+
+def test_accepting_all_nodes_rejects_none() -> None:
+    verdict = Verdict.accept(range(3))
+
+    assert verdict.accepts(3)
+    assert not verdict.accepts(2)
+    assert verdict.codes.tolist() == [0, 0, 0]
+    assert not verdict.rejected.any()
+    assert verdict.error is None
+    assert not Verdict.reject(MASK, "too small").accepts(len(MASK))

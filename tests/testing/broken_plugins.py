@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Ints
 from podium.framework import (
     SKIP,
@@ -406,7 +406,7 @@ class Unhashable(Reads):
 class Unconcerned(ForSomePods, FilterPlugin):
     name = "Unconcerned"
 
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
+    def concerns(self, pod: PodView, cluster: Cluster) -> bool:
         return False
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
@@ -416,7 +416,7 @@ class Unconcerned(ForSomePods, FilterPlugin):
 class UnconcernedPreFilter(ForSomePods, PreFilterPlugin):
     name = "UnconcernedPreFilter"
 
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
+    def concerns(self, pod: PodView, cluster: Cluster) -> bool:
         return False
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
@@ -426,7 +426,7 @@ class UnconcernedPreFilter(ForSomePods, PreFilterPlugin):
 class UnconcernedPreScore(ForSomePods, PreScorePlugin):
     name = "UnconcernedPreScore"
 
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
+    def concerns(self, pod: PodView, cluster: Cluster) -> bool:
         return False
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:

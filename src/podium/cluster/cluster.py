@@ -251,10 +251,11 @@ class Cluster:
 
     def end_all(self, keys: Iterable[str]) -> None:
         """Remove pods for good, by namespace/name; keys without a pod are ignored."""
+        has_claims = self.store.has_any(ResourceClaim)
         for key in keys:
-            found = self.find_pod(key)
+            found = self.find_pod(key) if has_claims else None
+            self._remove_pod(key)
             if found is not None:
-                self._remove_pod(key)
                 self._release(found[0])
 
     def _release(self, pod: Pod) -> list[ResourceClaim]:

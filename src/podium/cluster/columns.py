@@ -151,15 +151,11 @@ class Columns:
             self._common[name] = amounts.item(0) if (amounts == amounts[:1]).all() and len(amounts) else None
         return self._common[name]
 
-    def offered(self, name: str, row: int) -> int:
-        """The allocatable amount of a resource on one row."""
-        index = self.resources.codes.get(name, len(self.allocatable))
-        return self.allocatable.item(index, row) if index < len(self.allocatable) else 0
-
-    def in_use(self, name: str, row: int) -> int:
-        """The amount of a resource that the pods on one row request."""
-        index = self.resources.codes.get(name, len(self.allocatable)) + len(NON_ZERO)
-        return self.used.item(index, row) if index < len(self.used) else 0
+    def amounts(self, names: Iterable[str], row: int) -> list[tuple[int, int]]:
+        """For each resource, the amount that the pods on a row request, and the allocatable amount."""
+        requested, offered = self.requested[:, row].tolist(), self.allocatable[:, row].tolist()
+        places = [self.resources.codes.get(name, len(offered)) for name in names]
+        return [(requested[place], offered[place]) if place < len(offered) else (0, 0) for place in places]
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label key; if no node has the label, all entries are -1."""

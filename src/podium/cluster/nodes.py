@@ -105,6 +105,7 @@ class ResourceStates:
         """The row that was last seen in each state; it may be in another state by now."""
         self.epoch = 0
         """Changes when the integers are assigned anew."""
+        self._most: Ints = np.zeros(0, dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -148,6 +149,7 @@ class ResourceStates:
                 self._after.clear()
                 self._amounts.clear()
                 self._way = None
+                self._most = self._most[:0]
                 self._dirty.update(range(size))
                 self.epoch += 1
             if len(self._dirty) == 1:
@@ -156,6 +158,13 @@ class ResourceStates:
                 self._read_many(np.fromiter(self._dirty, np.int64, len(self._dirty)))
                 self._dirty.clear()
         return self._of_row[: self._columns.size]
+
+    @property
+    def most_used(self) -> Ints:
+        """Per line of `Columns.used`, the highest amount in any state so far; no row exceeds it."""
+        if self._dirty:
+            self.read()
+        return self._most
 
     def amounts(self, row: int) -> NodeAmounts:
         """The amounts on a row, computed once for all rows in the same state."""
@@ -180,7 +189,7 @@ class ResourceStates:
         columns = self._columns
         tables = (columns.allocatable, columns.used)
         state = self._ids.setdefault(b"".join([table[:, row].tobytes() for table in tables]), len(self._ids))
-        self._make_room()
+        self._make_room(columns.used[:, row])
         self._of_row[row] = state
         self.examples[state] = row
         if self._way is not None:
@@ -195,14 +204,31 @@ class ResourceStates:
             ids.setdefault(fingerprints[start : start + length], len(ids))
             for start in range(0, len(fingerprints), length)
         ]
-        self._make_room()
+        self._make_room(columns.used[:, rows].max(axis=1))
         self._of_row[rows] = states
         self.examples[states] = rows
 
-    def _make_room(self) -> None:
+    def _make_room(self, used: Ints) -> None:
+        """Make room for all states; `used` are the amounts in use in the newest."""
         missing = len(self._ids) - len(self.examples)
         if missing > 0:
             self.examples = np.concatenate([self.examples, np.zeros(missing + self.FEWEST, dtype=np.int64)])
+        if len(self._most) < len(used):
+            self._most = np.concatenate([self._most, used[len(self._most) :]])
+        np.maximum(self._most, used, out=self._most)
+
+
+class Usage(NamedTuple):
+    """The allocatable amounts of a resource on some nodes, and the amounts in use."""
+
+    capacity: Ints | int
+    """The result of `Nodes.capacity`."""
+    requested: Ints
+    most_requested: int
+    """An upper bound of `requested` on all nodes of the cluster."""
+    non_zero: Ints
+    """The requested amounts, with the defaults for containers that request no cpu or no memory."""
+    most_non_zero: int
 
 
 S = TypeVar("S", bound=np.generic)
@@ -211,12 +237,14 @@ S = TypeVar("S", bound=np.generic)
 class Nodes:
     """Some rows of a cluster, or all of them. Arrays have one entry per row, in the order of `rows`."""
 
-    __slots__ = ("_columns", "_rows", "_taken", "cluster")
+    __slots__ = ("_allocatable", "_columns", "_rows", "_usage", "_used", "cluster")
 
     def __init__(self, cluster: Cluster, rows: Ints | None = None) -> None:
         """A view of `rows`; None for all rows."""
         self.cluster, self._columns, self._rows = cluster, cluster.columns, rows
-        self._taken: dict[str, Ints] = {}
+        self._allocatable: Ints | None = None
+        self._used: Ints | None = None
+        self._usage: dict[str, Usage] = {}
 
     def __len__(self) -> int:
         rows = self._rows
@@ -258,7 +286,9 @@ class Nodes:
 
     def allocatable(self, resource: str) -> Ints:
         """The nodes' allocatable amounts of a resource: milli-cpu, bytes or units."""
-        return self._amount("allocatable", resource)
+        if self._allocatable is None:
+            self._allocatable = self.take(self._columns.allocatable)
+        return self._line(self._allocatable, resource, 0)
 
     def capacity(self, resource: str) -> Ints | int:
         """The same as `allocatable`, but a single number if all nodes of the cluster have the same amount, which is
@@ -269,19 +299,50 @@ class Nodes:
 
     def requested(self, resource: str) -> Ints:
         """The amounts of a resource requested by the pods on the nodes; for "pods", the number of pods."""
-        return self._amount("requested", resource)
+        return self._line(self._in_use(), resource, len(NON_ZERO))
 
     def non_zero_requested(self, resource: str) -> Ints:
         """The requested amounts, with the defaults for containers that request no cpu or no memory."""
-        return self._amount("non_zero" if resource in NON_ZERO else "requested", resource)
+        return self._line(self._in_use(), resource, 0 if resource in NON_ZERO else len(NON_ZERO))
 
-    def _amount(self, table: str, resource: str) -> Ints:
-        amounts = self._taken.get(table)
-        if amounts is None:
-            # Take the rows of all resources at once.
-            amounts = self._taken[table] = self.take(getattr(self._columns, table))
-        index = self._columns.resources.codes.get(resource)
-        return np.zeros(len(self), dtype=np.int64) if index is None or index >= len(amounts) else amounts[index]
+    def have_room(self, needs: Iterable[tuple[str, int]]) -> bool:
+        """Whether every node of the cluster is known to have these amounts left; False if one would have to look."""
+        columns, most = self._columns, self.cluster.resource_states.most_used
+        for name, amount in needs:
+            common = columns.common_allocatable(name)
+            place = columns.resources.codes.get(name, len(most)) + len(NON_ZERO)
+            if common is None or place >= len(most) or most.item(place) > common - amount:
+                return False
+        return True
+
+    def usage(self, resource: str) -> Usage:
+        """The allocatable amounts and the amounts in use of a resource, computed at the first call."""
+        usage = self._usage.get(resource)
+        if usage is None:
+            used, most = self._in_use(), self.cluster.resource_states.most_used
+            index = self._columns.resources.codes.get(resource, len(most)) + len(NON_ZERO)
+            if index >= len(most):
+                # The resource is newer than the last placed pod, so no pod uses it.
+                nothing = np.zeros(len(self), dtype=np.int64)
+                usage = Usage(self.capacity(resource), nothing, 0, nothing, 0)
+            else:
+                requested = used[index], most.item(index)
+                index -= len(NON_ZERO) if resource in NON_ZERO else 0
+                usage = Usage(self.capacity(resource), *requested, used[index], most.item(index))
+            self._usage[resource] = usage
+        return usage
+
+    def _in_use(self) -> Ints:
+        """The amounts in use of all resources on these nodes, gathered at the first call."""
+        used = self._used
+        if used is None:
+            used = self._used = self.take(self._columns.used)
+        return used
+
+    def _line(self, table: Ints, resource: str, start: int) -> Ints:
+        """The line of a resource in a table whose resources begin at line `start`; zeros if it has none."""
+        index = start + self._columns.resources.codes.get(resource, len(table))
+        return table[index] if index < len(table) else np.zeros(len(self), dtype=np.int64)
 
     @property
     def unschedulable(self) -> Mask:
@@ -371,7 +432,9 @@ class FoundNodes(Nodes):
         represent: Callable[[Groups], Representatives],
     ) -> None:
         """`find` returns the rows, or is None for all rows; `represent` returns the representatives of a grouping."""
-        self.cluster, self._columns, self._taken = cluster, cluster.columns, {}
+        self.cluster, self._columns = cluster, cluster.columns
+        self._allocatable = self._used = None
+        self._usage = {}
         self._find, self._represent = find, represent
         self._found: Ints | None = None
 

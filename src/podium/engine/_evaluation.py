@@ -15,7 +15,7 @@ from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask, is_any
 from podium.cluster.nodes import Groups, ReturnedNodes
 from podium.engine._feasible_rows import FeasibleRows, NodeStatuses, Ranking, RowScores, check_scores
-from podium.engine.plan.plan import Plan
+from podium.engine.plan.plan import NOWHERE, Plan
 from podium.engine.plan.results import FEW_NODES, filters_by_node, scores_by_node
 from podium.errors import ExtenderError, ExtenderWarning, PluginError
 from podium.extenders import Extender, FilterResult
@@ -77,7 +77,7 @@ class Evaluation:
     @property
     def kept(self) -> tuple[str, ...]:
         """The plugins that reuse results of earlier pods."""
-        return tuple([name for name in self.plan.kept if name not in self.fresh]) if self.fresh else self.plan.kept
+        return tuple(sorted(self.plan.parts.keys() - self.fresh))
 
     # -- filtering -------------------------------------------------------------------------------------------------
 
@@ -166,17 +166,22 @@ class Evaluation:
         """
         labels = plugin.filter_labels(self.state) if isinstance(plugin, ByNodeLabels) else None
         groups = None if labels is None else self.cluster.groups.by(labels)
-        if groups is not None and groups.are_few:
-            rejected = self._rejects(plugin, Nodes(self.cluster, groups.examples))
+        if groups is not None and not groups.are_few:
+            groups = None
+        nodes = self.feasible.nodes if groups is None else Nodes(self.cluster, groups.examples)
+        rejected = self._rejects(plugin, nodes)
+        if not is_any(rejected):
+            return
+        if groups is not None:
             self.feasible.drop_groups(groups.everywhere(rejected), groups)
         else:
-            nodes = self.feasible.nodes
-            self.feasible.drop(self._rejects(plugin, nodes), nodes)
+            self.feasible.drop(rejected, nodes)
 
     def _rejects(self, plugin: FilterPlugin, nodes: Nodes) -> Mask:
-        """Whether each node is rejected by a filter that runs for this pod alone."""
+        """Whether each node is rejected by a filter that runs for this pod alone; empty if none is."""
         if len(nodes) > FEW_NODES or not filters_by_node(plugin):
-            return self._run(plugin, nodes).rejected
+            verdict = self._run(plugin, nodes)
+            return NOWHERE if verdict.accepts(len(nodes)) else verdict.rejected
         state, pod, cluster = self.state, self.pod, self.cluster
         statuses = [plugin.filter_node(state, pod, NodeInfo(cluster, row)) for row in nodes.rows.tolist()]
         return np.array([s is not SUCCESS and self._is_rejection(plugin, s) for s in statuses], dtype=np.bool_)
@@ -297,9 +302,9 @@ class Evaluation:
             by_groups = [(s.groups, s.normalized * s.weight) for s in varying if s.groups is not None]
             return Ranking(None, scores, feasible.rank(by_groups) if by_groups else None, feasible)
         rows = None if feasible.are_everywhere else feasible.rows
-        ranking = plan.total.copy() if rows is None else plan.total.take(rows)
+        ranking = plan.total if rows is None else plan.total.take(rows)
         for scored in varying:
-            ranking += scored.of(rows).normalized * scored.weight
+            ranking = ranking + scored.of(rows).normalized * scored.weight
         return Ranking(rows, scores, ranking)
 
     def score_instead(self, nodes: Nodes) -> None:

@@ -351,7 +351,13 @@ class Scheduler:
         found = self._post_filter(evaluation, rejected, self._absent(evaluation, len(rejected)))
         victims = [victim.key for victim in found.victims]
         self._preemption.carry_out(pod, found.nominated, victims, found.changes, self.cluster)
-        return self._find(pod) if found.nominated else (evaluation, None)
+        if not found.nominated:
+            return evaluation, None
+        if found.makes_room and not self.extenders:
+            # The dry run checked the nominated node as the next attempt would, which looks at no other node.
+            self._check_queue(pod, self.framework_of(pod))
+            return evaluation, self.cluster.rows[found.nominated]
+        return self._find(pod)
 
     def _post_filter(self, evaluation: Evaluation, rejected: Mapping[str, Status], absent: Status | None) -> Preempted:
         return self._preemption.attempt(rejected, absent, evaluation, self.framework_of(evaluation.pod))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from podium.cluster import Cluster, Nodes, PodInfo
+from podium.cluster import Cluster, Nodes
 from podium.cluster.columns import Ints, highest
-from podium.framework.plugin import MAX_NODE_SCORE, CycleState, Plugin, ScorePlugin
+from podium.framework.plugin import MAX_NODE_SCORE, CycleState, Plugin, PodView, ScorePlugin
 from podium.model import Pod
 
 
@@ -17,8 +17,8 @@ class ForSomePods(Plugin):
     PreScore. If they were called, they would have to skip, pass every node and do nothing.
     """
 
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        """Whether the plugin concerns pods with this spec.
+    def concerns(self, pod: PodView, cluster: Cluster) -> bool:
+        """Whether the plugin concerns a pod. An answer from the spec alone holds for all pods with an equal spec.
 
         The answer may depend on the pod's spec, labels and namespace, on the objects of the cluster that are neither
         nodes nor pods, and on whether any pod has affinity terms (`cluster.census.with_terms`).

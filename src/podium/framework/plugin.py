@@ -11,7 +11,7 @@ import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
-from podium.cluster.pods import HostPort
+from podium.cluster.pods import NO_TERMS, HostPort
 from podium.config.types import MAX_NODE_SCORE as MAX_NODE_SCORE
 from podium.errors import PluginError, PodiumError
 from podium.framework.status import SUCCESS, Status, Verdict, checked_number, checked_status
@@ -38,10 +38,10 @@ class CycleState(dict[str, Any]):
 
 
 class PodView:
-    """The pod as `sign` sees it; it records whether anything but the spec was read.
+    """The pod as `sign` and `concerns` see it; it records whether anything but the spec was read.
 
-    A signature made from the spec alone is computed once for all pods with an equal spec. A signature must not depend
-    on the pod's name, uid, annotations or status: pods that differ only in these share it.
+    An answer from the spec alone is computed once for all pods with an equal spec. An answer must not depend on the
+    pod's name, uid, annotations or status: pods that differ only in these share it.
     """
 
     __slots__ = ("_info", "ports", "reads_metadata", "resources", "spec")
@@ -53,6 +53,11 @@ class PodView:
         self.ports: tuple[HostPort, ...] = info.ports
         self.reads_metadata = False
         """Whether the labels, the namespace or the compiled pod as a whole were read."""
+
+    @property
+    def has_terms(self) -> bool:
+        """Whether the spec has terms of pod affinity or anti-affinity."""
+        return self._info.terms is not NO_TERMS
 
     @property
     def labels(self) -> Mapping[str, str]:

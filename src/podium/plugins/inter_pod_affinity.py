@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.census import DomainTally, Matching, Owning, Scope, TermKind
 from podium.cluster.columns import Ints, Mask, highest, lowest
-from podium.cluster.pods import NO_TERMS, Term, affinity_terms
+from podium.cluster.pods import Term, affinity_terms
 from podium.config.plugin_args import InterPodAffinityArgs
+from podium.framework import PodView
 from podium.framework.fast_paths import ByNodeLabels, ForSomePods
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
@@ -345,8 +346,8 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         super().__init__(args)
         self._args = args if isinstance(args, InterPodAffinityArgs) else InterPodAffinityArgs()
 
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        return info.terms is not NO_TERMS or cluster.census.with_terms > 0
+    def concerns(self, pod: PodView, cluster: Cluster) -> bool:
+        return pod.has_terms or cluster.census.with_terms > 0
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         cluster, info, terms = nodes.cluster, state.info, state.info.terms
@@ -438,9 +439,10 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         return tuple(state[f"{self.name}/score"])
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        total = np.zeros(len(nodes), dtype=np.int64)
-        for key, scores in state[f"{self.name}/score"].items():
-            total += scores.take(nodes.codes(key))
+        by_key: dict[str, Ints] = state[f"{self.name}/score"]
+        total, *others = [scores.take(nodes.codes(key)) for key, scores in by_key.items()]
+        for added in others:
+            total += added
         return total
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
@@ -451,7 +453,9 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         least, most = lowest(scores), highest(scores)
         if least == most:
             return np.zeros(len(scores), dtype=np.int64)
-        return (float(MAX_NODE_SCORE) * ((scores - least) / float(most - least))).astype(np.int64)
+        share = (scores - least) / float(most - least)
+        share *= float(MAX_NODE_SCORE)
+        return share.astype(np.int64)
 
     def events_to_register(self) -> Sequence[EventHint] | None:
         rules = self.release_rules

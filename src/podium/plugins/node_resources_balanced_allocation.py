@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import reduce
 from operator import add
 from typing import NamedTuple
@@ -21,6 +21,8 @@ from podium.plugins.dynamic_resources.extended_resources import asks_for_backed,
 from podium.plugins.node_resources_fit import asked_resources, counted_resources, with_devices
 from podium.plugins.score_columns import ChangedRows, PerCluster, divisors, halved
 
+HALF = MAX_NODE_SCORE // 2
+
 More = tuple[tuple[str, int], ...]
 """The resources that count, and the amount to add to what is in use."""
 
@@ -30,12 +32,12 @@ Backed = Mapping[str, DeviceClass]
 NONE_BACKED: Backed = {}
 
 
-InUse = Callable[[Nodes, str], tuple[Ints | int, Ints]]
-"""The nodes' allocatable amount of a resource, and the amount in use."""
+InUse = Callable[[Nodes, str], tuple[Ints | int, Ints, int]]
+"""The nodes' allocatable amount of a resource, the amount in use, and an upper bound of it."""
 
 
-def _as_counted(nodes: Nodes, name: str) -> tuple[Ints | int, Ints]:
-    return nodes.capacity(name), nodes.requested(name)
+def _as_counted(nodes: Nodes, name: str) -> tuple[Ints | int, Ints, int]:
+    return nodes.usage(name)[:3]
 
 
 class _Scored(NamedTuple):
@@ -45,8 +47,9 @@ class _Scored(NamedTuple):
 
 
 class _Today:
-    """The balance score of every node without the pod, which does not depend on the pod; recomputed for changed
-    nodes.
+    """50 minus the balance score of every node without the pod, which does not depend on the pod.
+
+    Only changed nodes are recomputed.
     """
 
     FEW_ROWS = 8
@@ -55,18 +58,15 @@ class _Today:
         self._changed = ChangedRows(Aspect.RESOURCES)
         self._values: Ints = np.zeros(0, dtype=np.int64)
 
-    def evenness(self, before: More, nodes: Nodes) -> Ints:
-        cluster = nodes.cluster
-        changed = list(self._changed.take(cluster))
-        if len(changed) > self.FEW_ROWS or len(self._values) != cluster.columns.size:
-            self._values = _evenness(*_fractions(before, Nodes(cluster), _as_counted))
+    def missing(self, before: More, nodes: Nodes) -> Ints:
+        cluster, columns = nodes.cluster, nodes.cluster.columns
+        changed = self._changed.take(cluster)
+        if len(changed) > self.FEW_ROWS or len(self._values) != columns.size:
+            self._values = HALF - _evenness(*_fractions(before, Nodes(cluster), _as_counted))
         else:
-            columns = cluster.columns
             for row in changed:
                 # Building the node's amounts by name would take longer than it saves.
-                used = {name: columns.in_use(name, row) for name, _ in before}
-                offered = {name: columns.offered(name, row) for name, _ in before}
-                self._values[row] = _evenness_of(before, used, offered)
+                self._values[row] = HALF - _evenness_of(columns.amounts([name for name, _ in before], row))
         return nodes.take(self._values)
 
 
@@ -98,9 +98,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return bool(self._backed(info, cluster))
 
     def _backed(self, info: PodInfo, cluster: Cluster) -> Backed:
-        if not self.release_rules.device_extended_resources or not asks_for_backed(info, cluster):
+        if not self.release_rules.device_extended_resources or not asks_for_backed(info.resources, cluster):
             return NONE_BACKED
-        classes, asked = backed_resources(cluster), extended_requests(info)
+        classes, asked = backed_resources(cluster), extended_requests(info.resources)
         return {each.name: classes[each.name] for each in self._counted if each.name in classes and each.name in asked}
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
@@ -119,11 +119,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         gain = _evenness(*_fractions(after, nodes, self._amounts(backed)))
         if not self.release_rules.balanced_allocation_compares_before_and_after:
             return gain
-        half = MAX_NODE_SCORE // 2
-        gain -= self._evenness_now(before, nodes, backed)
-        gain += half
+        gain += self._missing_now(before, nodes, backed)
         score = halved(gain)
-        score += half
+        score += HALF
         return score
 
     def _scored(self, state: CycleState, pod: Pod, cluster: Cluster) -> _Scored:
@@ -138,25 +136,26 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         if not backed:
             return _as_counted
 
-        def counted(nodes: Nodes, name: str) -> tuple[Ints | int, Ints]:
-            offered, used = _as_counted(nodes, name)
-            if name not in backed:
-                return offered, used
-            return with_devices(backed[name], offered, used, nodes, self.release_rules)
+        def counted(nodes: Nodes, name: str) -> tuple[Ints | int, Ints, int]:
+            offered, used, most = _as_counted(nodes, name)
+            if name in backed:
+                offered, used = with_devices(backed[name], offered, used, nodes, self.release_rules)
+                most = highest(used)
+            return offered, used, most
 
         return counted
 
-    def _evenness_now(self, before: More, nodes: Nodes, backed: Backed) -> Ints:
-        """The balance score of the nodes without the pod."""
+    def _missing_now(self, before: More, nodes: Nodes, backed: Backed) -> Ints:
+        """50 minus the balance score of the nodes without the pod."""
         if len(nodes) < self.MANY_NODES or backed:
-            return _evenness(*_fractions(before, nodes, self._amounts(backed)))
+            return HALF - _evenness(*_fractions(before, nodes, self._amounts(backed)))
         kept = self._today.of(nodes.cluster)
         today = kept.get(before)
         if today is None:
             if len(kept) >= self.MOST_KEPT:
                 kept.clear()
             today = kept[before] = _Today()
-        return today.evenness(before, nodes)
+        return today.missing(before, nodes)
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         before, after, backed = self._scored(state, pod, node.cluster)
@@ -165,24 +164,26 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         if backed:
             return int(self.score(state, pod, Nodes(node.cluster, np.array([node.row])))[0])
         amounts = node.amounts
+        used, offered = amounts.requested, amounts.allocatable
+        then = _evenness_of([(used.get(name, 0) + more, offered.get(name, 0)) for name, more in after])
         if not self.release_rules.balanced_allocation_compares_before_and_after:
-            return _evenness_of(after, amounts.requested, amounts.allocatable)
+            return then
         now: int | None = amounts.memo.get(before)
         if now is None:
-            now = amounts.memo[before] = _evenness_of(before, amounts.requested, amounts.allocatable)
-        half = MAX_NODE_SCORE // 2
+            now = _evenness_of([(used.get(name, 0), offered.get(name, 0)) for name, _ in before])
+            amounts.memo[before] = now
         # The fraction is truncated, for negative numbers as well.
-        return half + int((half + _evenness_of(after, amounts.requested, amounts.allocatable) - now) / 2)
+        return HALF + int((HALF + then - now) / 2)
 
 
 def _fractions(more: More, nodes: Nodes, amounts: InUse) -> tuple[list[Floats], list[Mask | bool]]:
     """The used fraction of each resource with `more` added, at most 1; and which nodes have the resource."""
     fractions, present = [], []
     for name, amount in more:
-        offered, used = amounts(nodes, name)
+        offered, used, most = amounts(nodes, name)
         capacity, mask = divisors(offered)
         used = used + amount if amount else used
-        if not isinstance(capacity, int) or highest(used) > capacity:
+        if not isinstance(capacity, int) or most + amount > capacity:
             used = np.minimum(used, capacity)
         # Converting first is faster than dividing integers, and gives the same result.
         fraction = used.astype(np.float64)
@@ -212,14 +213,9 @@ def _evenness(fractions: list[Floats], present: list[Mask | bool]) -> Ints:
     return deviation.astype(np.int64)
 
 
-def _evenness_of(more: More, used: Mapping[str, int], offered: Mapping[str, int]) -> int:
-    """The same as `_evenness` for one node, given the amounts in use and offered there, with `more` added."""
-    fractions = []
-    for name, amount in more:
-        capacity = float(offered.get(name, 0))
-        if capacity:
-            taken = used.get(name, 0) + amount
-            fractions.append(taken / capacity if taken < capacity else 1.0)
+def _evenness_of(amounts: Iterable[tuple[int, int]]) -> int:
+    """The same as `_evenness` for one node, given the amount in use and the allocatable amount of each resource."""
+    fractions = [used / float(capacity) if used < capacity else 1.0 for used, capacity in amounts if capacity]
     deviation = 0.0
     if len(fractions) == 2:
         deviation = abs((fractions[0] - fractions[1]) / 2)

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
-from podium.cluster.columns import Ints, highest, is_any, lowest
+from podium.cluster.columns import Ints, is_any
 from podium.config.plugin_args import (
     LEAST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
@@ -311,7 +311,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return pod.resources
 
     def varies(self, info: PodInfo, cluster: Cluster) -> bool:
-        return self.release_rules.device_extended_resources and asks_for_backed(info, cluster)
+        return self.release_rules.device_extended_resources and asks_for_backed(info.resources, cluster)
 
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended_resource(resource):
@@ -337,12 +337,12 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         needs: list[tuple[str, int]] = state[self.name]
         backed: Mapping[str, DeviceClass] = state[BACKED]
+        if nodes.have_room(needs):
+            return Verdict.accept(nodes)
         codes = np.zeros(len(nodes), dtype=np.int64)
         for place, (name, amount) in enumerate(needs):
-            allocatable, requested = nodes.capacity(name), nodes.requested(name)
-            if isinstance(allocatable, int) and highest(requested) <= allocatable - amount:
-                continue
-            short = requested > allocatable - amount
+            allocatable = nodes.allocatable(name)
+            short = nodes.requested(name) > allocatable - amount
             if name in backed:
                 short &= allocatable > 0
             if is_any(short):
@@ -382,11 +382,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         total: Ints | None = None
         weights: Ints | int = 0
         for name, amount, weight in asked:
-            offered, used = nodes.capacity(name), nodes.non_zero_requested(name)
+            usage = nodes.usage(name)
+            offered, used = usage.capacity, usage.non_zero
+            fits = isinstance(offered, int) and usage.most_non_zero <= offered - amount
             if name in backed:
                 offered, used = with_devices(backed[name], offered, used, nodes, self.release_rules)
+                fits = False
             capacity, counted = divisors(offered)
-            scores = self._resource_scores(used, amount, capacity)
+            scores = self._resource_scores(used, amount, capacity, fits)
             if self._curve is not None:
                 # RequestedToCapacityRatio leaves resources with score 0 out of the mean.
                 counted = counted & (scores > 0)
@@ -397,7 +400,13 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if total is None:
             return np.zeros(len(nodes), dtype=np.int64)
         weights = max(weights, 1) if isinstance(weights, int) else np.maximum(weights, 1)
-        return np.floor_divide(total, weights, out=total) if self._curve is None else round_half_away(total / weights)
+        if self._curve is not None:
+            return round_half_away(total / weights)
+        if isinstance(weights, int) and weights == 2:
+            total >>= 1
+        else:
+            total //= weights
+        return total
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         asked = self._asked(state, pod, node.cluster)
@@ -424,14 +433,16 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         asked: list[ScoredRequest] = state[self._score_key]
         return asked
 
-    def _resource_scores(self, requested: Ints, amount: int, capacity: Ints | int) -> Ints:
+    def _resource_scores(self, requested: Ints, amount: int, capacity: Ints | int, fits: bool) -> Ints:
+        """The scores of one resource; `fits` says that every node is known to have enough of it for the pod."""
         if self._wants_least:
             part = (capacity - amount) - requested
-            if lowest(part) < 0:
+            if not fits:
                 np.maximum(part, 0, out=part)
         else:
             part = requested + amount
-            np.minimum(part, capacity, out=part)
+            if not fits:
+                np.minimum(part, capacity, out=part)
         part *= MAX_NODE_SCORE
         score: Ints = np.floor_divide(part, capacity, out=part)
         return score if self._curve is None else np.take(self._curve, score)

@@ -17,6 +17,7 @@ from podium.cluster.census import DomainTally
 from podium.cluster.columns import Ints, Mask, highest, lowest
 from podium.cluster.nodes import Representatives
 from podium.config.plugin_args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from podium.framework import PodView
 from podium.framework.fast_paths import ByNodeLabels, ForSomePods
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
@@ -54,6 +55,7 @@ from podium.plugins.spread_constraints import (
     SpreadConstraint,
     compile_constraints,
     default_selector,
+    has_selecting_objects,
 )
 from podium.wording import counted
 
@@ -261,8 +263,10 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
         self._defaults = SYSTEM_CONSTRAINTS if self._system_defaulted else tuple(spread.default_constraints)
         self._memo_key = (self.name, self._system_defaulted, msgspec.json.encode(self._defaults))
 
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        hard, soft = self._constraints(info, cluster)
+    def concerns(self, pod: PodView, cluster: Cluster) -> bool:
+        if not pod.spec.topology_spread_constraints and not has_selecting_objects(cluster):
+            return False
+        hard, soft = self._constraints(pod.info, cluster)
         return bool(hard.all or soft.all)
 
     def _constraints(self, info: PodInfo, cluster: Cluster) -> tuple[Constraints, Constraints]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -17,7 +17,7 @@ from podium.cluster.columns import Ints, Mask, lowest
 def halved(numbers: Ints) -> Ints:
     """Half of each number, truncated toward zero as Go's integer division does."""
     half = numbers >> 1
-    if lowest(numbers) < 0:
+    if lowest(half) < 0:
         # Shifting rounds down, so a negative odd number comes out one too small.
         half += (numbers < 0) & (numbers & 1 != 0)
     return half
@@ -70,7 +70,7 @@ class ChangedRows:
         self._aspect = aspect
         self._cursor = -1
 
-    def take(self, cluster: Cluster) -> Iterable[int]:
+    def take(self, cluster: Cluster) -> Collection[int]:
         """The rows that changed since the last call, without repetition; all rows on the first call."""
         log = cluster.logs[self._aspect]
         if log.head == self._cursor:

@@ -137,6 +137,11 @@ def pod_services(pod: Pod, cluster: Cluster) -> list[Service]:
     ]
 
 
+def has_selecting_objects(cluster: Cluster) -> bool:
+    """Whether there is any object that `default_selector` can take a selector from."""
+    return any(cluster.store.has_any(kind) for kind in (Service, ReplicationController, ReplicaSet, StatefulSet))
+
+
 def default_selector(pod: Pod, cluster: Cluster) -> Selector:
     """The labels of all services that select the pod plus its controller's selector; empty if there is neither."""
     labels: dict[str, str] = {}

@@ -18,6 +18,7 @@ from podium.framework import (
     SUCCESS,
     CycleState,
     FilterPlugin,
+    PodView,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
@@ -62,7 +63,7 @@ class LegacyInterPodAffinity(OfRelease, InterPodAffinity):
     The same pods attract and repel in the score as in the current plugin; the scale and the filter differ.
     """
 
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
+    def concerns(self, pod: PodView, cluster: Cluster) -> bool:
         # Even if no terms matter, every node gets a score.
         return True
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 import msgspec
 from msgspec.structs import replace
 
-from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.errors import SelectorError
 from podium.framework import SUCCESS, CycleState, PreFilterPlugin, PreFilterResult, ReservePlugin, Status
 from podium.framework.plugin import PodView
@@ -197,8 +197,8 @@ class NoVolumeNodeConflict(VolumePredicate):
         super().__init__(args)
         self._enabled = isinstance(args, LocalVolumeArgs) and args.enabled
 
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        return self._enabled and super().concerns(info, cluster)
+    def concerns(self, pod: PodView, cluster: Cluster) -> bool:
+        return self._enabled and super().concerns(pod, cluster)
 
     def check(self, pod: Pod, node: NodeInfo) -> Status | None:
         try:

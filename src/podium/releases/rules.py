@@ -11,7 +11,7 @@ import numpy as np
 
 from podium.cluster import NodeInfo, Nodes
 from podium.cluster.columns import Mask
-from podium.framework import SUCCESS, CycleState, FilterPlugin, Plugin, Status, Verdict
+from podium.framework import SUCCESS, CycleState, FilterPlugin, Plugin, PodView, Status, Verdict
 from podium.framework.fast_paths import ForSomePods
 from podium.model import Pod
 
@@ -217,9 +217,9 @@ class NodePredicate(OfRelease, ForSomePods, FilterPlugin):
         raise NotImplementedError(f"{type(self).__name__} must define check")
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        return (self.check(pod, node) or SUCCESS) if self.concerns(state.info, node.cluster) else SUCCESS
+        return (self.check(pod, node) or SUCCESS) if self.concerns(PodView(state.info), node.cluster) else SUCCESS
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
-        if not self.concerns(state.info, nodes.cluster):
+        if not self.concerns(PodView(state.info), nodes.cluster):
             return Verdict.choose(np.zeros(len(nodes), dtype=np.int64), ())
         return super().filter(state, pod, nodes)

@@ -179,7 +179,7 @@ def _check_concerns(plugin: Plugin, samples: Samples) -> None:
         return
     cluster = samples.cluster()
     for pod in samples.pods:
-        if call(plugin.name, "concerns", plugin.concerns, cluster.infos.of(pod), cluster):
+        if call(plugin.name, "concerns", plugin.concerns, PodView(cluster.infos.of(pod)), cluster):
             continue
         results = PluginRun(plugin, pod, cluster).results()
         says = f"says in `concerns` that it has nothing to do with pod {pod.name}, but its"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -13,6 +13,7 @@ from builders import (
     HOSTNAME,
     ZONE,
     affinity,
+    make_config,
     make_node,
     make_pod,
     pod_term,
@@ -26,18 +27,22 @@ from engine.preempting import (
     PROTECTED,
     budget,
     preempt,
+    preempted,
     preemptor,
     running,
     scheduler_on,
     small,
     victims_by_node,
 )
-from podium.cluster import Cluster
+from podium.cluster import Cluster, Nodes
 from podium.engine import Decision, Scheduler
 from podium.engine._recheck import Recheck
 from podium.engine.plan.plan import Plan
 from podium.engine.preemption.dry_runs import GOOD, REJECTED, UNKNOWN, VIOLATING, Window, are_enough
+from podium.errors import PluginError
+from podium.framework import SUCCESS, CycleState, PreEnqueuePlugin, PreFilterPlugin, PreFilterResult, Registry, Status
 from podium.model import Object, Pod
+from podium.plugins import IN_TREE
 
 
 def test_the_same_seed_gives_the_same_choice_and_a_tie_is_drawn_at_random() -> None:
@@ -184,11 +189,10 @@ def test_what_is_remembered_of_nodes_is_forgotten_when_they_change() -> None:
     ],
 )
 def test_how_many_rows_a_search_looks_at(kinds: list[int], enough: int, expected: tuple[int | None, list[int]]) -> None:
-    known = np.array(kinds, dtype=np.int8)
-    length, candidates = Window.of(known, enough)
+    length, candidates = Window.of(bytes(kinds), enough)
 
     assert (length, candidates.tolist()) == expected
-    assert are_enough(known, enough) == (length is not None)
+    assert are_enough(bytes(kinds), enough) == (length is not None)
 
 
 lives = st.lists(
@@ -230,10 +234,62 @@ def test_schedule_with_preemption_does_what_place_and_another_attempt_do(
 
         node = fast.schedule(pod, preempt=True)
 
-        decision = slow.place(pod, preempt=True)
-        assert node == (slow.schedule(pod) if decision.nominated else decision.node)
+        assert node == place_and_retry(slow, pod)
         assert where(fast.cluster) == where(slow.cluster)
         assert fast.nominations.nodes() == slow.nominations.nodes()
+
+
+class Crowded(PreFilterPlugin, PreEnqueuePlugin):
+    """Lets a pod in only while three pods run; at PreFilter or before the queue, as the profile says."""
+
+    name = "Crowded"
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        return PreFilterResult(self.pre_enqueue_in(pod, nodes.cluster))
+
+    def pre_enqueue_in(self, pod: Pod, cluster: Cluster) -> Status:
+        return SUCCESS if len(list(cluster.placed())) >= 3 else Status.unschedulable("too quiet")
+
+
+def with_crowded(point: str) -> dict[str, Any]:
+    config = make_config({"plugins": {point: {"enabled": [{"name": "Crowded"}]}}})
+    return {"config": config, "registry": Registry([*IN_TREE.values(), Crowded])}
+
+
+@pytest.mark.parametrize(
+    ("settings", "going"),
+    [
+        pytest.param({}, False, id="nothing in the way"),
+        pytest.param(with_crowded("preFilter"), False, id="PreFilter sees the pods gone"),
+        pytest.param(with_crowded("preEnqueue"), False, id="PreEnqueue sees the pods gone"),
+        pytest.param({}, True, id="a victim is terminating already"),
+    ],
+)
+def test_room_that_was_made_counts_only_if_another_attempt_would_find_it(settings: dict[str, Any], going: bool) -> None:
+    pods = [running(f"p{i}", f"n{i}") for i in range(3)]
+    if going:
+        pods = [preempted(pod) for pod in pods]
+    objects = [*map(small, ("n0", "n1", "n2")), *pods]
+    fast, slow = scheduler_on(objects, **settings), scheduler_on(objects, **settings)
+    for number in range(3):
+        pod = preemptor(f"new-{number}", cpu="500m" if number else "2")
+
+        assert attempt(fast.schedule, pod, preempt=True) == attempt(place_and_retry, slow, pod)
+        assert where(fast.cluster) == where(slow.cluster)
+
+
+def place_and_retry(scheduler: Scheduler, pod: Pod) -> str | None:
+    """The node that a pod gets at its second attempt, after preemption at the first."""
+    decision = scheduler.place(pod, preempt=True)
+    return scheduler.schedule(pod) if decision.nominated else decision.node
+
+
+def attempt(run: Callable[..., str | None], *args: Any, **options: Any) -> str | None:
+    """The node; None also where a plugin keeps the pod out."""
+    try:
+        return run(*args, **options)
+    except PluginError:
+        return None
 
 
 def where(cluster: Cluster) -> dict[str, str]:

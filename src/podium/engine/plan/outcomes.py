@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
-from podium.cluster.columns import ROW_ASPECTS, Codes, Ints, LogReader, is_any, lowest
+from podium.cluster.columns import ROW_ASPECTS, ChangeLog, Codes, Ints, LogReader, Mask, is_any, lowest
 from podium.cluster.nodes import ResourceStates
 from podium.engine.plan.results import FEW_NODES, NO_VALUES, FilterResults, Results, ScoreResults
 from podium.framework import SUCCESS, Code, ScorePlugin
@@ -32,21 +32,20 @@ class RowOutcomes:
     ) -> None:
         """`raw_scores` are only kept up to date, not merged: the final scores depend on which nodes are feasible."""
         self._filters, self._scores, self._raw_scores, self._cluster = filters, scores, raw_scores, cluster
-        self._results: list[Results] = [*filters, *(results for _, results in scores)]
+        self._results: list[Results[Any]] = [*filters, *(results for _, results in scores)]
         followed = [results.followed for results in (*self._results, *raw_scores)]
         # A row without a node is infeasible; every log contains the nodes that come and go.
         logs = [cluster.logs[Aspect.LABELS], *(log for each in followed for log in each.logs)]
-        self.logs = list({id(log): log for log in logs}.values())
-        self._reader = LogReader(self.logs)
+        self._reader = LogReader({id(log): log for log in logs}.values())
         self._reads_images = any(each.reads_images for each in followed)
         self._reads_objects = any(each.reads_objects for each in followed)
         self._versions = (-1, -1)
         self.values: Ints = NO_VALUES
         self.generation = 0
         """Increases when all rows are merged again."""
-        self.version = 0
-        """Increases when any row is merged again."""
-        self._passing: Ints | Literal["all", "unknown"] = "unknown"
+        self.log = ChangeLog()
+        """The rows that were merged again."""
+        self._passing: Passing | Literal["all", "unknown"] = "unknown"
         self._uniform: frozenset[ScorePlugin] | None = None
         self.may_have_errors = self.may_be_invalid = False
         """Whether a filter has failed, or a score was outside the range."""
@@ -66,7 +65,7 @@ class RowOutcomes:
         size = cluster.columns.size
         places = slice(size) if rows is None else rows
         merged = total(
-            [results.values[places] for results in self._filters],
+            [_marked(results.values[places]) for results in self._filters],
             [(weight, results.values[places]) for weight, results in self._scores],
             size if rows is None else len(rows),
         )
@@ -76,10 +75,11 @@ class RowOutcomes:
             self.generation += 1
         else:
             self.values[places] = merged
+            for row in rows.tolist():
+                self.log.append(row)
         self._passing, self._uniform = "unknown", None
         reader.catch_up()
         self._versions = versions
-        self.version += 1
 
     @property
     def uniform(self) -> frozenset[ScorePlugin]:
@@ -91,13 +91,22 @@ class RowOutcomes:
         return self._uniform
 
     @property
-    def passing(self) -> Ints | None:
+    def passing(self) -> Passing | None:
         """The rows that may be feasible, if listing them is worth while, else None."""
-        if isinstance(self._passing, str) and self._passing == "unknown":
+        if self._passing == "unknown":
             rows = np.flatnonzero(self.values > INFEASIBLE // 2)
             has_holes = self._cluster.node_count < len(self.values)
-            self._passing = "all" if 4 * len(rows) > 3 * len(self.values) and not has_holes else rows
+            are_most = 4 * len(rows) > 3 * len(self.values) and not has_holes
+            values = self.values[rows]
+            self._passing = "all" if are_most else Passing(rows, values if is_any(values != 0) else None)
         return None if isinstance(self._passing, str) else self._passing
+
+
+class Passing(NamedTuple):
+    """The rows that no filter rejects, and their values; None if all values are 0."""
+
+    rows: Ints
+    values: Ints | None
 
 
 class StateOutcomes:
@@ -204,8 +213,8 @@ class StateOutcomes:
 
     def _ask_all(self, nodes: Nodes) -> Ints:
         outcome = total(
-            [results.evaluate(nodes) for results in self._filters],
-            [(weight, results.evaluate(nodes)) for weight, results in self._scores],
+            [results.rejected(nodes) for results in self._filters],
+            [(weight, results.record(nodes)) for weight, results in self._scores],
             len(nodes),
         )
         self.may_have_errors, self.may_be_invalid = _may_fail(self._filters, self._scores)
@@ -316,7 +325,13 @@ def _may_fail(filters: Sequence[FilterResults], scores: WeightedScores) -> tuple
     return have_errors, are_invalid
 
 
-def total(codes: Iterable[Ints], scores: Iterable[tuple[int, Ints]], size: int) -> Ints:
+def _marked(codes: Ints) -> Mask | None:
+    """Whether each code rejects; None if no code does."""
+    rejected = codes != 0
+    return rejected if is_any(rejected) else None
+
+
+def total(rejected: Iterable[Mask | None], scores: Iterable[tuple[int, Ints]], size: int) -> Ints:
     """The weighted sum of scores; INFEASIBLE where a filter rejects."""
     parts = [values if weight == 1 else weight * values for weight, values in scores]
     # A single array belongs to the plugin and must not be changed; a sum of two is a new array.
@@ -326,8 +341,7 @@ def total(codes: Iterable[Ints], scores: Iterable[tuple[int, Ints]], size: int) 
             merged += values
     else:
         merged = parts[0].copy() if parts else np.zeros(size, dtype=np.int64)
-    for values in codes:
-        rejected = values != 0
-        if is_any(rejected):
-            merged[rejected] = INFEASIBLE
+    for mask in rejected:
+        if mask is not None:
+            merged[mask] = INFEASIBLE
     return merged

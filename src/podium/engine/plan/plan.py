@@ -10,7 +10,7 @@ from weakref import ref
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, PodInfo
-from podium.cluster.columns import Ints, LogReader, Mask, is_any, lowest, once
+from podium.cluster.columns import Ints, Mask, is_any, lowest, once
 from podium.cluster.nodes import Groups, Representatives
 from podium.engine.plan.outcomes import INFEASIBLE, Rejections, RowOutcomes, StateOutcomes, WeightedScores
 from podium.engine.plan.results import (
@@ -40,6 +40,17 @@ class Plan:
     of per node: the plugins evaluate one node of each state, and all nodes in that state share the result.
     """
 
+    feasible: Mask = NOWHERE
+    """Whether each row passes the filters with kept results."""
+    feasible_count = 0
+    total: Ints = NO_VALUES
+    """The weighted sum of final scores per row; around INFEASIBLE where `feasible` is false."""
+    # A new plan has not caught up with anything yet.
+    _resources_head = _rows_head = _generation = -1
+    _bounds: BlockBounds | None = None
+    _feasible_rows: Ints | None = None
+    _varying_scores: list[Weighted] | None = None
+
     def __init__(
         self,
         outline: Outline,
@@ -48,12 +59,11 @@ class Plan:
         cluster: Cluster,
         behaviour: ReleaseBehaviour,
         rows: RowOutcomes,
+        fresh: list[str],
     ) -> None:
         self.outline, self.parts, self._cluster, self.behaviour = outline, parts, cluster, behaviour
-        self.fresh = frozenset([name for name, part in parts.items() if part.is_fresh])
+        self.fresh = fresh
         """The plugins that had no kept results before this plan's first pod."""
-        self.kept = tuple(sorted(parts))
-        """The plugins whose results are kept."""
         self.state = state
         """The state that the plugins left for their later extension points."""
         self._rows = rows
@@ -64,18 +74,7 @@ class Plan:
             by_node=outline.asks_by_node,
         )
         self._resources_log = cluster.logs[Aspect.RESOURCES]
-        self._resources_head = -1
-        self._rows_reader = LogReader(rows.logs)
-        self._rows_version = self._generation = -1
-        self.feasible: Mask = NOWHERE
-        """Whether each row passes the filters with kept results."""
-        self.total: Ints = NO_VALUES
-        """The weighted sum of final scores per row; around INFEASIBLE where `feasible` is false."""
-        self._bounds: BlockBounds | None = None
-        self.feasible_count = 0
         self._feasible_in: dict[int, Representatives] = {}
-        self._feasible_rows: Ints | None = None
-        self._varying_scores: list[Weighted] | None = None
         self.memo: dict[Hashable, Any] = {}
         """Values that the engine derived from the plan's outline and parts."""
 
@@ -119,9 +118,9 @@ class Plan:
 
     def forget_fresh(self) -> None:
         """Note that a pod was decided: from now on, the plan's results count as known from earlier pods."""
-        self.fresh = frozenset()
-        for part in self.parts.values():
-            part.is_fresh = False
+        for name in self.fresh:
+            self.parts[name].is_fresh = False
+        self.fresh = []
 
     @property
     def may_have_errors(self) -> bool:
@@ -140,10 +139,10 @@ class Plan:
         kept, log = self._rows, self._resources_log
         kept.catch_up()
         rows = log.since(self._resources_head) if self._generation == kept.generation else None
-        if kept.version != self._rows_version:
+        if rows is None or self._rows_head != kept.log.head:
             self._varying_scores = None
             if rows is not None:
-                others = self._rows_reader.unread()
+                others = kept.log.since(self._rows_head)
                 rows = None if others is None else np.concatenate([rows, others])
         if rows is None or len(rows) > self._cluster.columns.size // 2:
             self._merge_all()
@@ -157,10 +156,7 @@ class Plan:
             else:
                 self._merge(rows)
         # Not earlier: a plugin that failed has to be evaluated again.
-        if kept.version != self._rows_version:
-            self._rows_reader.catch_up()
-            self._rows_version, self._generation = kept.version, kept.generation
-        self._resources_head = log.head
+        self._resources_head, self._rows_head, self._generation = log.head, kept.log.head, kept.generation
 
     def _merge_all(self) -> None:
         passing = self._rows.passing
@@ -168,8 +164,11 @@ class Plan:
             self.total = self._states.of_many(None)
             self.total += self._rows.values
         else:
+            outcome = self._states.of_many(passing.rows)
+            if passing.values is not None:
+                outcome += passing.values
             self.total = self._rows.values.copy()
-            self.total[passing] += self._states.of_many(passing)
+            self.total[passing.rows] = outcome
         self._bounds = BlockBounds(self.total) if len(self.total) >= BlockBounds.LONG else None
         self.feasible = self.total > INFEASIBLE // 2
         self.feasible_count = int(np.count_nonzero(self.feasible))
@@ -299,11 +298,14 @@ NO_PLUGINS: frozenset[str] = frozenset()
 class SharedParts:
     """The parts shared by pods that differ only in the resources they request."""
 
-    __slots__ = ("outlines", "parts", "state", "unconcerned", "varying")
+    __slots__ = ("fresh", "outlines", "parts", "state", "unconcerned", "varying")
 
     def __init__(self, parts: dict[str, Part], unconcerned: frozenset[str], varying: frozenset[str]) -> None:
         self.parts, self.unconcerned, self.varying = parts, unconcerned, varying
-        self.state = _left_by(parts)
+        self.state = {key: value for part in parts.values() for key, value in part.state.items()}
+        """The state that plugins left for their later extension points."""
+        self.fresh = _fresh(parts)
+        """The plugins that had no kept results when a plan was last made."""
         self.outlines: dict[tuple[PreOutcome, ...], tuple[Outline, RowOutcomes]] = {}
         """By the pre_outcomes of the other parts."""
 
@@ -311,7 +313,7 @@ class SharedParts:
 class _Keys:
     """A pod's signatures: for each plugin with kept results, the part of the pod that its result depends on."""
 
-    __slots__ = ("by_row", "by_state", "reads_metadata", "varying")
+    __slots__ = ("by_row", "by_state", "concerned", "reads_metadata", "varying")
 
     def __init__(self, by_state: tuple[Hashable, ...], by_row: tuple[Hashable, ...], reads_metadata: bool) -> None:
         self.by_state, self.by_row = by_state, by_row
@@ -319,6 +321,10 @@ class _Keys:
         """Whether a plugin's signature uses more than the pod's spec."""
         self.varying = -1, NO_PLUGINS
         """The plugins that keep no results for this kind of pod, with the version of the store for which that holds."""
+        self.concerned: tuple[tuple[int, bool], tuple[bool, ...]] = (-1, False), ()
+        """The versions of the cluster, and for these versions which plugins concern the pods, if the spec alone decides
+        it.
+        """
 
 
 def _no_plan() -> None:
@@ -339,9 +345,9 @@ class _Known:
         """
 
 
-def _left_by(parts: dict[str, Part]) -> dict[str, Any]:
-    """The state that plugins left for their later extension points."""
-    return {key: value for part in parts.values() for key, value in part.state.items()}
+def _fresh(parts: dict[str, Part]) -> list[str]:
+    """The plugins whose results no pod has used yet."""
+    return [name for name, part in parts.items() if part.is_fresh]
 
 
 class Plans:
@@ -379,13 +385,21 @@ class Plans:
         known = self._by_signature.get_or_make(info.signature, _Known)
         plan = known.plan()
         if plan is None or known.as_of != as_of:
-            plan = self._plan(info, self._concerned(info))
+            plan = self._plan(info)
             known.plan, known.as_of = ref(plan), as_of
         return plan
 
-    def _concerned(self, info: PodInfo) -> tuple[bool, ...]:
+    def _concerned(self, keys: _Keys, info: PodInfo) -> tuple[bool, ...]:
+        """For each plugin of `_with_concerns`, whether it concerns the pod."""
         cluster = self._cluster
-        return tuple([plugin.concerns(info, cluster) for plugin in self._with_concerns])
+        as_of = cluster.store.version, cluster.census.with_terms > 0
+        known_as_of, concerned = keys.concerned
+        if known_as_of != as_of:
+            view = PodView(info)
+            concerned = tuple([plugin.concerns(view, cluster) for plugin in self._with_concerns])
+            if not view.reads_metadata:
+                keys.concerned = as_of, concerned
+        return concerned
 
     def _varying_for(self, info: PodInfo) -> frozenset[str]:
         """The plugins that keep results in general, but not for this kind of pod."""
@@ -393,7 +407,7 @@ class Plans:
         varying = [plugin.name for plugin in self._varying if plugin.varies(info, cluster)]
         return frozenset(varying) if varying else NO_PLUGINS
 
-    def _plan(self, info: PodInfo, concerned: tuple[bool, ...]) -> Plan:
+    def _plan(self, info: PodInfo) -> Plan:
         keys = self._keys_by_spec.get_or_make(info.spec_signature, lambda: self._make_keys(info))
         if keys.reads_metadata:
             # A plugin that reads metadata for one pod reads it for all pods with an equal spec.
@@ -402,6 +416,7 @@ class Plans:
         if as_of != self._cluster.store.version:
             varying = self._varying_for(info)
             keys.varying = self._cluster.store.version, varying
+        concerned = self._concerned(keys, info)
         frame = self._frames.get_or_make(
             (keys.by_row, concerned, varying), lambda: self._make_frame(keys.by_row, concerned, varying, info)
         )
@@ -429,7 +444,13 @@ class Plans:
         if known is None:
             known = frame.outlines[pre_outcomes] = self._outline(parts, frame.unconcerned)
         outline, rows = known
-        return Plan(outline, parts, frame.state | _left_by(asked), self._cluster, self._behaviour, rows)
+        state = frame.state.copy()
+        for part in asked.values():
+            state.update(part.state)
+        if frame.fresh:
+            frame.fresh = _fresh(frame.parts)
+        fresh = frame.fresh + _fresh(asked)
+        return Plan(outline, parts, state, self._cluster, self._behaviour, rows, fresh)
 
     def _parts_of(
         self,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
-from podium.cluster.columns import NO_ROWS, ROW_ASPECTS, Ints, LogReader, highest, lowest, once
+from podium.cluster.columns import NO_ROWS, ROW_ASPECTS, Ints, LogReader, Mask, highest, is_any, lowest, once
 from podium.framework import (
     SUCCESS,
     Code,
@@ -79,17 +79,20 @@ class ReadAspects:
         )
 
 
-class Results:
+P = TypeVar("P", bound=Plugin)
+
+
+class Results(Generic[P]):
     """One integer per row from one plugin for one kind of pod."""
 
-    __slots__ = ("_cluster", "_reader", "_uniform", "_versions", "followed", "values")
+    # Defaults of fields that only results kept by row need: many kinds of pods are seen once and never set them.
+    _reader: LogReader | None = None
+    _versions = (-1, -1)
+    values: Ints = NO_VALUES
+    _uniform: int | Literal["unknown"] | None = "unknown"
 
-    def __init__(self, followed: ReadAspects) -> None:
-        self._cluster, self.followed = followed.cluster, followed
-        self._reader: LogReader | None = None
-        self._versions = (-1, -1)
-        self.values: Ints = NO_VALUES
-        self._uniform: int | Literal["unknown"] | None = "unknown"
+    def __init__(self, followed: ReadAspects, plugin: P, pod: Pod, state: CycleState) -> None:
+        self.followed, self.plugin, self._pod, self._state = followed, plugin, pod, state
 
     @property
     def uniform(self) -> int | None:
@@ -98,10 +101,6 @@ class Results:
             least = lowest(self.values)
             self._uniform = least if least == highest(self.values) else None
         return self._uniform
-
-    def evaluate(self, nodes: Nodes) -> Ints:
-        """Evaluate the plugin on some nodes."""
-        raise NotImplementedError
 
     def evaluate_node(self, node: NodeInfo) -> int:
         """Evaluate the plugin on one node; much faster than arrays with one element."""
@@ -114,7 +113,7 @@ class Results:
 
     def record(self, nodes: Nodes) -> Ints:
         """Evaluate the plugin for values that can be kept next to those from other calls."""
-        return self.evaluate(nodes)
+        raise NotImplementedError
 
     def record_node(self, node: NodeInfo) -> int:
         """The same as `record`, for one node."""
@@ -130,8 +129,8 @@ class Results:
             return
         changed = reader.unread() if versions == self._versions else None
         if changed is None:
-            nodes = self._cluster.nodes
-            self.values = np.zeros(self._cluster.columns.size, dtype=np.int64)
+            nodes = self.followed.cluster.nodes
+            self.values = np.zeros(self.followed.cluster.columns.size, dtype=np.int64)
             self.values[nodes.rows] = self.record(nodes)
         else:
             self._record_changed(once(changed))
@@ -140,30 +139,30 @@ class Results:
         self._versions, self._uniform = versions, "unknown"
 
     def _record_changed(self, rows: Ints) -> None:
-        missing = self._cluster.columns.size - len(self.values)
+        missing = self.followed.cluster.columns.size - len(self.values)
         if missing:
             self.values = np.concatenate([self.values, np.zeros(missing, dtype=np.int64)])
-        rows = rows[self._cluster.columns.alive[rows]]
+        rows = rows[self.followed.cluster.columns.alive[rows]]
         if self.by_node and len(rows) <= FEW_NODES:
             for row in rows.tolist():
-                self.values[row] = self.record_node(NodeInfo(self._cluster, row))
+                self.values[row] = self.record_node(NodeInfo(self.followed.cluster, row))
         elif len(rows):
-            self.values[rows] = self.record(Nodes(self._cluster, rows))
+            self.values[rows] = self.record(Nodes(self.followed.cluster, rows))
 
 
-class FilterResults(Results):
+class FilterResults(Results[FilterPlugin]):
     """A filter's code per row: 0 passes."""
 
-    __slots__ = ("_pod", "_state", "_statuses", "may_have_errors", "plugin")
+    may_have_errors = False
+    _statuses: dict[Status, int] | None = None
 
-    def __init__(self, followed: ReadAspects, plugin: FilterPlugin, pod: Pod, state: CycleState) -> None:
-        super().__init__(followed)
-        self.plugin, self._pod, self._state = plugin, pod, state
-        self._statuses: dict[Status, int] = {}
-        self.may_have_errors = False
-
-    def evaluate(self, nodes: Nodes) -> Ints:
-        return self._ask(nodes).codes
+    def rejected(self, nodes: Nodes) -> Mask | None:
+        """Whether the plugin rejects each node; None if it rejects none."""
+        verdict = self._ask(nodes)
+        if verdict.accepts(len(nodes)):
+            return None
+        rejected = verdict.rejected
+        return rejected if is_any(rejected) else None
 
     @property
     def by_node(self) -> bool:
@@ -183,7 +182,7 @@ class FilterResults(Results):
         status = self._ask_node(node)
         if status == SUCCESS:
             return 0
-        own = self._statuses.setdefault(status, len(self._statuses) + 1)
+        own = self._code_of(status)
         return -own if status.code is Code.ERROR else own
 
     def record(self, nodes: Nodes) -> Ints:
@@ -191,33 +190,34 @@ class FilterResults(Results):
         verdict = self._ask(nodes)
         codes = np.zeros_like(verdict.codes)
         for code in set(verdict.codes.tolist()) - {0}:
-            own = self._statuses.setdefault(verdict.describe(code), len(self._statuses) + 1)
+            own = self._code_of(verdict.describe(code))
             codes[verdict.codes == code] = own if code > 0 else -own
         return codes
+
+    def _code_of(self, status: Status) -> int:
+        if self._statuses is None:
+            self._statuses = {}
+        return self._statuses.setdefault(status, len(self._statuses) + 1)
 
     def _ask(self, nodes: Nodes) -> Verdict:
         found = self.plugin.filter(self._state, self._pod, nodes)
         verdict = checked_verdict(self.plugin.name, found, len(nodes))
-        self.may_have_errors = self.may_have_errors or lowest(verdict.codes) < 0
+        if not self.may_have_errors and not verdict.accepts(len(nodes)):
+            self.may_have_errors = lowest(verdict.codes) < 0
         return verdict
 
     def describe(self, code: int) -> Status:
         """The status for a kept code."""
-        return next(status for status, known in self._statuses.items() if known == abs(code))
+        return next(status for status, known in (self._statuses or {}).items() if known == abs(code))
 
 
-class ScoreResults(Results):
+class ScoreResults(Results[ScorePlugin]):
     """A plugin's raw score per row."""
 
-    __slots__ = ("_pod", "_state", "may_be_invalid", "plugin")
+    may_be_invalid = False
+    """Whether a score outside 0..100 was seen; it matters only on a feasible node."""
 
-    def __init__(self, followed: ReadAspects, plugin: ScorePlugin, pod: Pod, state: CycleState) -> None:
-        super().__init__(followed)
-        self.plugin, self._pod, self._state = plugin, pod, state
-        self.may_be_invalid = False
-        """Whether a score outside 0..100 was seen; it matters only on a feasible node."""
-
-    def evaluate(self, nodes: Nodes) -> Ints:
+    def record(self, nodes: Nodes) -> Ints:
         found = self.plugin.score(self._state, self._pod, nodes)
         raw = checked_numbers(self.plugin.name, "score", found, len(nodes))
         if not self.may_be_invalid:
@@ -277,7 +277,7 @@ class Part:
 
 def _pre_outcome(pre_filter: PreFilterResult, pre_score: Status) -> PreOutcome:
     # The most common outcome.
-    if pre_filter == PASSED and pre_score is SUCCESS:
+    if pre_score is SUCCESS and (pre_filter is PASSED or pre_filter == PASSED):
         return ORDINARY
     scoring: Literal["pass", "skip", "fail"] = "pass"
     if pre_score.code is not Code.SUCCESS:

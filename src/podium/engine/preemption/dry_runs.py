@@ -111,8 +111,6 @@ UNKNOWN, WITHOUT_VICTIMS, REJECTED, VIOLATING, GOOD = range(5)
 not.
 """
 
-Kinds = NDArray[np.int8]
-
 
 class Window(NamedTuple):
     """The rows that a search checks, from its first row on."""
@@ -123,9 +121,9 @@ class Window(NamedTuple):
     """The positions of the candidates among these rows."""
 
     @classmethod
-    def of(cls, kinds: Kinds, enough: int) -> Window:
-        candidates = (kinds >= VIOLATING).nonzero()[0]
-        first_good = first_of(GOOD, kinds)
+    def of(cls, kinds: bytes, enough: int) -> Window:
+        candidates = (np.frombuffer(kinds, np.int8) >= VIOLATING).nonzero()[0]
+        first_good = kinds.find(GOOD)
         if len(candidates) < enough or first_good < 0:
             return cls(None, candidates)
         last = candidates.item(enough - 1)
@@ -134,16 +132,10 @@ class Window(NamedTuple):
         return cls(first_good + 1, candidates[candidates <= first_good])
 
 
-def are_enough(kinds: Kinds, enough: int) -> bool:
+def are_enough(kinds: bytes, enough: int) -> bool:
     """Whether the known candidates are enough to end a search."""
-    known = kinds.tobytes()
-    good = known.count(GOOD)
-    return good > 0 and good + known.count(VIOLATING) >= enough
-
-
-def first_of(kind: int, kinds: Kinds) -> int:
-    """The first position of a kind; -1 if it does not occur. Searching bytes is faster than searching an array."""
-    return kinds.tobytes().find(kind)
+    good = kinds.count(GOOD)
+    return good > 0 and good + kinds.count(VIOLATING) >= enough
 
 
 class KnownDryRuns:
@@ -157,8 +149,10 @@ class KnownDryRuns:
         self._changed = RowChangeReader(changes)
         self.outcomes: NDArray[np.object_] = np.zeros(0, dtype=np.object_)
         """The DryRun of every row that is not UNKNOWN."""
-        self.kinds: Kinds = np.zeros(0, dtype=np.int8)
-        """The state of every row: UNKNOWN, WITHOUT_VICTIMS, REJECTED, VIOLATING or GOOD."""
+        self.kinds: NDArray[np.int8] = np.zeros(0, dtype=np.int8)
+        """The state of every row: UNKNOWN, WITHOUT_VICTIMS, REJECTED, VIOLATING or GOOD. A search reads them as bytes,
+        which are faster to search than arrays.
+        """
         self.costs: Costs = np.zeros((0, len(CRITERIA)))
         """The costs of every row that is a candidate."""
         self.by_state: RecentlyUsed[Evicted] = RecentlyUsed(self.MOST_STATES)
@@ -240,7 +234,7 @@ class DryRuns:
         self.recheck = recheck_of(evaluation, nominations)
         """The filters to run in trials."""
 
-    def run(self, rows: Ints, kinds: Kinds, enough: int, memory: KnownDryRuns) -> tuple[Window, Kinds]:
+    def run(self, rows: Ints, kinds: bytes, enough: int, memory: KnownDryRuns) -> tuple[Window, bytes]:
         """Record the outcome for the rows in order, `enough` at a time, until there are enough candidates.
 
         Returns the rows that were needed, and the state of all rows now.
@@ -248,14 +242,15 @@ class DryRuns:
         while True:
             window = Window.of(kinds, enough)
             looked_at = len(rows) if window.length is None else -(-window.length // enough) * enough
-            first = first_of(UNKNOWN, kinds[:looked_at])
+            first = kinds.find(UNKNOWN, 0, looked_at)
             if first < 0:
                 return window, kinds
-            batch = slice(first, min((first // enough + 1) * enough, looked_at))
+            end = min((first // enough + 1) * enough, looked_at)
+            unknown = [rows.item(place) for place in range(first, end) if kinds[place] == UNKNOWN]
             # Small steps, so that no more rows are tried than needed.
-            most = max(enough - int(np.count_nonzero(kinds >= VIOLATING)), 1)
-            self.look_at(rows[batch][kinds[batch] == UNKNOWN].tolist(), most, memory)
-            kinds = memory.kinds[rows]
+            most = max(enough - kinds.count(VIOLATING) - kinds.count(GOOD), 1)
+            self.look_at(unknown, most, memory)
+            kinds = memory.kinds.take(rows).tobytes()
 
     def look_at(self, rows: Iterable[int], most: int, memory: KnownDryRuns) -> None:
         """Record the outcome for unknown rows, trying at most `most` of them one by one.

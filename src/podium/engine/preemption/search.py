@@ -22,6 +22,7 @@ from podium.engine.preemption.dry_runs import (
     CRITERIA,
     GOOD,
     NO_VICTIMS,
+    UNKNOWN,
     VIOLATING,
     WITHOUT_VICTIMS,
     Budgets,
@@ -30,7 +31,6 @@ from podium.engine.preemption.dry_runs import (
     DryRuns,
     KnownDryRuns,
     are_enough,
-    first_of,
 )
 from podium.engine.select import TieBreak
 from podium.errors import ExtenderError
@@ -218,6 +218,8 @@ class Search:
         self.chosen: Candidate | None = None
         self.chosen_by = ""
         """The criterion that made the chosen candidate better than the others."""
+        self.is_final = False
+        """Whether another attempt would check the chosen node as the dry run did: pods elsewhere do not matter."""
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -262,6 +264,7 @@ class Search:
         memory = shared.memories.get_or_make(
             (policy, evaluation.state.info.signature), lambda: KnownDryRuns(shared.changes)
         )
+        self.is_final = runs.recheck.rows_are_independent and not evaluation.plan.outline.varying_pre_filter
         changed = memory.catch_up(cluster.columns.capacity)
         if len(changed) <= FEW_ROWS and runs.recheck.rows_are_independent:
             # Found during the search, they would make it look at all rows twice.
@@ -279,27 +282,27 @@ class Search:
     def _look(self, runs: DryRuns, rows: Ints, enough: int, memory: KnownDryRuns, together: int) -> Found:
         """Check the rows, beginning at a random one, `together` rows at a time."""
         # The random draw is undone only if the search checks all rows; it does not if it knows enough candidates.
-        kinds, rng = memory.kinds[rows], self._shared.rng
+        kinds, rng = memory.kinds.take(rows).tobytes(), self._shared.rng
         before = None if are_enough(kinds, enough) else rng.getstate()
-        offset = rng.randrange(len(rows))
-        others, kinds = np.concatenate((rows[offset:], rows[:offset])), np.concatenate((kinds[offset:], kinds[:offset]))
-        if first_of(WITHOUT_VICTIMS, kinds) >= 0:
-            has_victims = kinds != WITHOUT_VICTIMS
-            others, kinds = others[has_victims], kinds[has_victims]
+        start = rng.randrange(len(rows))
+        others, kinds = np.concatenate((rows[start:], rows[:start])), kinds[start:] + kinds[:start]
+        if WITHOUT_VICTIMS in kinds:
+            others = others[memory.kinds[others] != WITHOUT_VICTIMS]
+            kinds = memory.kinds[others].tobytes()
         (length, places), kinds = runs.run(others, kinds, enough, memory)
         if (
             length is None
             and before is not None
-            and (len(others) < len(rows) or not is_any(kinds[:together] >= VIOLATING))
+            and (len(others) < len(rows) or max(kinds[:together], default=UNKNOWN) < VIOLATING)
         ):
             # All rows were checked, wherever the search began: pods of the same kind need not repeat it.
             rng.setstate(before)
         if not len(places):
             return None, [NO_VICTIMS] * (len(rows) - len(others)) + memory.outcomes[others].tolist()
-        if first_of(VIOLATING, kinds[:length]) >= 0:
-            places = places[np.argsort(kinds[places] != GOOD, kind="stable")]
         found = others[places]
-        return Candidates(found, memory.costs[found], memory.outcomes), []
+        if kinds.find(VIOLATING, 0, length) >= 0:
+            found = found[np.argsort(memory.kinds[found] != GOOD, kind="stable")]
+        return Candidates(found, memory.costs.take(found, axis=0), memory.outcomes), []
 
     def _none_found(self, statuses: list[Status], node_count: int) -> PostFilterResult:
         """Why evicting pods helps nowhere, worded like the message of a pod that fits nowhere."""
@@ -330,7 +333,7 @@ def run_post_filter(
         code = result.status.code
         changes += result.changes
         if code in (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
-            return result._replace(changes=changes)
+            return result if changes == result.changes else result._replace(changes=changes)
         if not code.rejects:
             return PostFilterResult(Status.error(*result.status.reasons), changes=changes)
         if result.nominated_node is not None:
@@ -366,6 +369,8 @@ class Preempted(NamedTuple):
     """The pods to delete, without terminating pods where the release spares them."""
     changes: tuple[ObjectChange, ...] = ()
     search: Search | None = None
+    makes_room: bool = False
+    """Whether the pod is sure to fit the nominated node as soon as the victims are gone."""
 
     def fields(self) -> dict[str, Any]:
         """The fields of a Decision for this result."""
@@ -413,9 +418,11 @@ class Preemption:
         result = run_post_filter(framework, state, pod, statuses)
         chosen = search.chosen if search.chosen and search.chosen.node == result.nominated_node else None
         victims = chosen.victims if chosen else ()
+        makes_room = chosen is not None and search.is_final and not result.changes
         if cluster.rules.spares_terminating_victims:
             victims = tuple([victim for victim in victims if not victim.terminating])
-        return Preempted(result.status.message, result.nominated_node, victims, result.changes, search)
+            makes_room = makes_room and chosen is not None and len(victims) == len(chosen.victims)
+        return Preempted(result.status.message, result.nominated_node, victims, result.changes, search, makes_room)
 
     def carry_out(
         self,

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from podium.cluster import Cluster, PodInfo
+from podium.cluster import Cluster
 from podium.cluster.columns import Ints
 from podium.model import Container, DeviceClass, Pod
 from podium.model.devices import EXACT_COUNT, DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
 from podium.model.pod import ContainerExtendedResourceRequest as Mapped
 from podium.model.quantity import parse_quantity
-from podium.model.resources import is_extended_resource
+from podium.model.resources import PodResources, is_extended_resource
 from podium.model.selectors import Labels
 from podium.plugins.dynamic_resources.inventory import Inventory, inventory_of
 from podium.plugins.dynamic_resources.pools import PooledDevice
@@ -55,21 +55,16 @@ def backed_resources(cluster: Cluster) -> Mapping[str, DeviceClass]:
     return backed.classes
 
 
-def extended_requests(info: PodInfo) -> dict[str, int]:
-    """The extended resources that pods with this spec request, whether or not a class backs them."""
-    known: dict[str, int] | None = info.memo.get(CLASS_PREFIX)
-    if known is None:
-        requests = info.resources.requests
-        known = {name: amount for name, amount in requests.items() if amount and may_be_backed(name)}
-        info.memo[CLASS_PREFIX] = known
-    return known
+def extended_requests(resources: PodResources) -> dict[str, int]:
+    """The extended resources that a pod requests, whether or not a class backs them."""
+    return {name: amount for name, amount in resources.requests.items() if amount and may_be_backed(name)}
 
 
-def asks_for_backed(info: PodInfo, cluster: Cluster) -> bool:
-    """Whether pods with this spec request an extended resource that a device class backs."""
+def asks_for_backed(resources: PodResources, cluster: Cluster) -> bool:
+    """Whether a pod requests an extended resource that a device class backs."""
     if not cluster.store.has_any(DeviceClass):
         return False
-    requests = extended_requests(info)
+    requests = extended_requests(resources)
     return bool(requests) and not requests.keys().isdisjoint(backed_resources(cluster))
 
 

@@ -42,7 +42,7 @@ from podium.framework.suggested_change import (
     evictable,
     taint_text,
 )
-from podium.model import DeviceClass, Pod, ResourceClaim, Taint
+from podium.model import DeviceClass, Pod, PodSpec, ResourceClaim, Taint
 from podium.model.devices import (
     EXACT_COUNT,
     AllocationResult,
@@ -52,6 +52,7 @@ from podium.model.devices import (
     ResourceClaimStatus,
 )
 from podium.model.quantity import format_quantity
+from podium.model.resources import PodResources
 from podium.model.selectors import any_tolerates
 from podium.plugins.dynamic_resources._device_search import TIMED_OUT
 from podium.plugins.dynamic_resources._search_results import (
@@ -388,15 +389,17 @@ class DynamicResources(
         return None
 
     def varies(self, info: PodInfo, cluster: Cluster) -> bool:
+        return self._allocates_for(info.pod.spec, info.resources, cluster)
+
+    def concerns(self, pod: PodView, cluster: Cluster) -> bool:
+        return self._allocates_for(pod.spec, pod.resources, cluster)
+
+    def _allocates_for(self, spec: PodSpec, resources: PodResources, cluster: Cluster) -> bool:
+        """Whether the pod has claims, or requests an extended resource that devices provide."""
         rules = self.release_rules
         if not rules.dynamic_resources_by_default:
             return False
-        return bool(info.pod.spec.resource_claims) or (
-            rules.device_extended_resources and asks_for_backed(info, cluster)
-        )
-
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        return self.varies(info, cluster)
+        return bool(spec.resource_claims) or (rules.device_extended_resources and asks_for_backed(resources, cluster))
 
     # -- before filtering ------------------------------------------------------------------------------------------
 

@@ -56,7 +56,7 @@ class PodDevices:
         self._searches, self._most_steps = searches, most_steps
         self.claims = claims
         self.to_allocate = [claim for claim in claims if claim.status.allocation is None]
-        asked = extended_requests(info) if rules.device_extended_resources else {}
+        asked = extended_requests(info.resources) if rules.device_extended_resources else {}
         self._classes = backed_resources(cluster) if asked else {}
         self._asked = asked if any(name in self._classes for name in asked) else {}
         self.left_over = self._find_left_over() if self._asked else None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -93,7 +93,7 @@ class _Row(NamedTuple):
     claims: frozenset[ClaimKey] = frozenset()
     volumes: frozenset[AttachedVolume] = frozenset()
     """The volumes of pods."""
-    drivers: Counter[str] = Counter()
+    drivers: Mapping[str, int] = MappingProxyType({})
     """The number of volumes per driver, including those of VolumeAttachments."""
 
 
@@ -286,7 +286,9 @@ class AttachedVolumes:
             except UncountableError as error:
                 self.uncountable.setdefault(row, error.status)
         everything = volumes | self._attached_to(attachments, store) if attachments else volumes
-        drivers = Counter(volume.driver for volume in everything)
+        drivers: dict[str, int] = {}
+        for volume in everything:
+            drivers[volume.driver] = drivers.get(volume.driver, 0) + 1
         self._replace_row(row, _Row(frozenset(claims), frozenset(volumes), drivers))
 
     def _attached_to(self, attachments: dict[str, VolumeAttachment], store: Store) -> set[AttachedVolume]:
@@ -308,7 +310,7 @@ class AttachedVolumes:
             counts = self._attached.get(driver)
             if counts is None:
                 counts = self._attached[driver] = np.zeros(len(self.limited), dtype=np.int64)
-            counts[row] = new.drivers[driver]
+            counts[row] = new.drivers.get(driver, 0)
 
     def _set_limits(self, row: int, node: CSINode | None, cluster: Cluster) -> None:
         alone = self._rules.limits_from_csi_node_alone

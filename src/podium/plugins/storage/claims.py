@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster import Aspect, Cluster, Nodes, PodInfo
+from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.columns import Interned, Ints, Mask
 from podium.cluster.store import Store
+from podium.framework import PodView
 from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import FilterPlugin
 from podium.framework.suggested_change import Obstacle, RejectedNodes, WaitingPod
@@ -46,8 +47,8 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 class ForPodsWithVolumes(ForSomePods):
     """A plugin that does not concern pods without volumes."""
 
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        return bool(info.pod.spec.volumes)
+    def concerns(self, pod: PodView, cluster: Cluster) -> bool:
+        return bool(pod.spec.volumes)
 
 
 class StorageFilter(ForPodsWithVolumes, FilterPlugin):

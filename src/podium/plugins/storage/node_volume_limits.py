@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from podium.cluster import Cluster, NodeInfo, Nodes
-from podium.cluster.columns import Ints, Mask
+from podium.cluster.columns import Ints, Mask, highest, is_any
 from podium.cluster.store import Store
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
@@ -62,23 +61,21 @@ class NodeVolumeLimits(PreFilterPlugin, StorageFilter):
         return PASSED if counts else SKIPPED
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
-        attached, store = self._attached.of(nodes.cluster), nodes.cluster.store
-        attached.catch_up(nodes.cluster)
+        cluster, attached = nodes.cluster, self._attached.of(nodes.cluster)
+        attached.catch_up(cluster)
         statuses = [Status.unschedulable(self.REASON)]
         codes = np.zeros(len(attached.limited), dtype=np.int64)
-        migrations = attached.migrations()
-        for migrated, rows in migrations:
+        for migrated, rows in attached.migrations():
             try:
-                volumes = attached.of_pod(pod, store, is_new=True, migrated=migrated)
+                volumes = attached.of_pod(pod, cluster.store, is_new=True, migrated=migrated)
             except UncountableError as error:
                 statuses.append(error.status)
                 codes[rows] = len(statuses)
             else:
-                judged = self._judge(volumes, attached, statuses)
-                codes = judged if len(migrations) == 1 else np.where(rows, judged, codes)
-                if self.release_rules.limits_need_csi_driver:
-                    self._require_drivers(volumes, rows, nodes.cluster, codes, statuses)
-        return Verdict.choose(nodes.take(codes), tuple(statuses))
+                self._judge(volumes, rows, attached, codes, statuses)
+                if self.release_rules.limits_need_csi_driver and cluster.store.has_any(CSIDriver):
+                    self._require_drivers(volumes, rows, cluster, codes, statuses)
+        return Verdict.choose(nodes.take(codes), tuple(statuses)) if highest(codes) else Verdict.accept(nodes)
 
     def _require_drivers(
         self, volumes: tuple[AttachedVolume, ...], rows: Mask, cluster: Cluster, codes: Ints, statuses: list[Status]
@@ -96,27 +93,34 @@ class NodeVolumeLimits(PreFilterPlugin, StorageFilter):
                 if node is None or all(each.name != name for each in node.spec.drivers):
                     codes[row] = len(statuses)
 
-    def _judge(self, volumes: tuple[AttachedVolume, ...], attached: AttachedVolumes, statuses: list[Status]) -> Ints:
-        """A code per row: 0 if the new volumes can be attached, otherwise an index in `statuses`, counted from 1."""
-        codes = np.zeros(len(attached.limited), dtype=np.int64)
-        for driver, count in Counter(volume.driver for volume in volumes).items():
+    def _judge(
+        self,
+        volumes: tuple[AttachedVolume, ...],
+        rows: Mask,
+        attached: AttachedVolumes,
+        codes: Ints,
+        statuses: list[Status],
+    ) -> None:
+        """Reject the rows where the new volumes cannot be attached: write an index in `statuses`, counted from 1."""
+        for driver in dict.fromkeys([volume.driver for volume in volumes]):
             limits = attached.limits(driver)
-            if limits is not None:
-                over = attached.attached(driver) > limits - count
-                users = [rows for volume in volumes if volume.driver == driver and (rows := attached.rows_with(volume))]
-                if users:
-                    new = np.full(len(codes), count)
-                    for rows in users:
-                        new[list(rows)] -= 1
-                    # Without new volumes the limit does not matter, even if it is exceeded.
-                    over = (new > 0) & (attached.attached(driver) > limits - new)
-                codes[over] = 1
-        if volumes:
-            for row, status in attached.uncountable.items():
-                if attached.limited[row]:
-                    statuses.append(status)
-                    codes[row] = len(statuses)
-        return codes
+            if limits is None:
+                continue
+            wanted = [volume for volume in volumes if volume.driver == driver]
+            over = attached.attached(driver) > limits - len(wanted)
+            users = [using for using in map(attached.rows_with, wanted) if using]
+            if users:
+                new = np.full(len(codes), len(wanted))
+                for using in users:
+                    new[list(using)] -= 1
+                # Without new volumes the limit does not matter, even if it is exceeded.
+                over = (new > 0) & (attached.attached(driver) > limits - new)
+            if is_any(over):
+                codes[over & rows] = 1
+        for row, status in attached.uncountable.items() if volumes else ():
+            if attached.limited[row] and rows[row]:
+                statuses.append(status)
+                codes[row] = len(statuses)
 
     def events_to_register(self) -> Sequence[EventHint]:
         rules = self.release_rules

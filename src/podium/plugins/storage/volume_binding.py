@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from podium.cluster import Cluster, Nodes
-from podium.cluster.columns import Ints, Mask
+from podium.cluster.columns import Ints, Mask, is_any
 from podium.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
@@ -221,7 +221,8 @@ class VolumeBinding(PreFilterPlugin, StorageFilter, PreScorePlugin, ScorePlugin,
         volumes: _PodVolumes = state[self.name]
         if volumes.found is None:
             volumes.found = find_volumes(volumes.claims, nodes.cluster, self._storage.of(nodes.cluster))
-        return Verdict(nodes.take(volumes.found.codes), volumes.found.describe)
+        codes = nodes.take(volumes.found.codes)
+        return Verdict(codes, volumes.found.describe) if is_any(codes != 0) else Verdict.accept(nodes)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         return SKIP if self._scorer is None else SUCCESS

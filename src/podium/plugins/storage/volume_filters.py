@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Mask
 from podium.cluster.store import Store
+from podium.framework import PodView
 from podium.framework.plugin import CycleState, PreFilterPlugin, PreFilterResult
 from podium.framework.registry import lacks
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
@@ -178,8 +179,8 @@ class VolumeRestrictions(PreFilterPlugin, StorageFilter):
         state[self.name] = found._replace(conflicts=found.conflicts + amount * shared)
         return SUCCESS
 
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        return self._is_unprepared or super().concerns(info, cluster)
+    def concerns(self, pod: PodView, cluster: Cluster) -> bool:
+        return self._is_unprepared or super().concerns(pod, cluster)
 
     @property
     def _is_unprepared(self) -> bool:
