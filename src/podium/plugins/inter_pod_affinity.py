@@ -440,7 +440,10 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         by_key: dict[str, Ints] = state[f"{self.name}/score"]
-        total, *others = [scores.take(nodes.codes(key)) for key, scores in by_key.items()]
+        found = [scores.take(nodes.codes(key)) for key, scores in by_key.items()]
+        if not found:
+            return np.zeros(len(nodes), dtype=np.int64)
+        total, *others = found
         for added in others:
             total += added
         return total
