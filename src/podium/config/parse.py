@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import ssl
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -135,6 +134,8 @@ def _content(data: bytes, file: str, path: str, problems: Problems) -> bytes | N
 
 
 def _is_root_certificate(pem: bytes) -> bool:
+    import ssl  # takes a while to load, and few configurations have certificates
+
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=pem.decode("ascii"))
     except (ssl.SSLError, ValueError):
