@@ -109,6 +109,11 @@ class Decision:
     """Why no decision could be made: a scheduling gate, an unknown scheduler name, a broken plugin or extender."""
 
     @property
+    def pre_filter_message(self) -> str:
+        """The message of the PreFilter plugin that rejected the pod for all nodes; empty if none did."""
+        return "" if self.pre_filter_status is None else self.pre_filter_status.message
+
+    @property
     def message(self) -> str:
         """kube-scheduler's sentence for a pod that fits nowhere; empty for a pod that fits."""
         if self.node is not None or self.error:
@@ -116,8 +121,8 @@ class Decision:
         if not self.node_count:
             return "no nodes available to schedule pods"
         parts = [self.fit_error.head.format(nodes=self.node_count)]
-        if self.pre_filter_status is not None and self.pre_filter_status.message:
-            parts.append(f"{self.pre_filter_status.message}.")
+        if self.pre_filter_message:
+            parts.append(f"{self.pre_filter_message}.")
         elif reasons := self.reasons():
             each = self.fit_error.reason
             said = sorted(each.format(count=count, reason=reason) for reason, count in reasons.items())

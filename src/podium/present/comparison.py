@@ -13,7 +13,7 @@ from podium.present.decision_text import TOP, WIDTH
 from podium.present.text import API_VERSION, Column, Line, amount, styled, table, table_with_text, to_csv, wrapped
 from podium.wording import counted, joined, listed
 
-MOST_LISTED_ZONES = 6
+MOST_LISTED_NAMES = 6
 
 
 def to_lines(comparison: Comparison, *, width: int = WIDTH, everything: bool = False) -> list[Line]:
@@ -48,7 +48,7 @@ def _summary(comparison: Comparison, width: int) -> Iterator[Line]:
         (comparison.only_after, comparison.after.name),
     ):
         if keys:
-            text = f"Not compared, as only {name} has them: {listed(keys, MOST_LISTED_ZONES)}."
+            text = f"Not compared, as only {name} has them: {listed(keys, MOST_LISTED_NAMES)}."
             yield from wrapped(text, width, style="yellow")
 
 
@@ -151,11 +151,11 @@ def _spread_lines(changes: Sequence[SpreadChange], width: int, everything: bool)
     if len(shown) < len(changes):
         yield Line(f"and {counted(len(changes) - len(shown), 'more workload')}", "dim")
     if zones:
-        yield from wrapped(f"zones: {listed(zones, MOST_LISTED_ZONES)}", width, style="dim")
+        yield from wrapped(f"zones: {listed(zones, MOST_LISTED_NAMES)}", width, style="dim")
 
 
 def _zones(counts: Mapping[str, int], zones: Sequence[str]) -> str:
-    return " ".join(str(counts.get(zone, 0)) for zone in zones[:MOST_LISTED_ZONES]) or "-"
+    return " ".join(str(counts.get(zone, 0)) for zone in zones[:MOST_LISTED_NAMES]) or "-"
 
 
 def to_document(comparison: Comparison) -> dict[str, Any]:
