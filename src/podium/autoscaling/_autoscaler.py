@@ -14,12 +14,12 @@ from podium.autoscaling._group_nodes import (
     NEVER,
     CloudProvider,
     Member,
-    TrialCluster,
     is_expendable,
     may_leave,
     without,
 )
 from podium.autoscaling._groups import EMPTY, UNDERUTILIZED, NodeGroup, NodeGroups
+from podium.autoscaling._trial_cluster import TrialCluster
 from podium.model import Pod
 from podium.model.quantity import parse_quantity
 from podium.model.resources import CPU, MEMORY, pod_resources, scheduler_units
@@ -78,14 +78,15 @@ class Consolidation:
     def _consolidate(self, one: Member, tried: TrialCluster, spare: int) -> bool:
         """Delete a node whose pods fit elsewhere, or replace it by a cheaper one on which they do."""
         cloud = self._cloud
-        if spare > 0 and without(tried, one) is not None:
+        if spare <= 0:
+            return False
+        if not cloud.only_nodes.keep(one.name, one.pods) and without(tried, one, keep=False) is not None:
             cloud.remove(one, "underutilized")
             return True
-        room = cloud.room()
-        for group in sorted(cloud.groups, key=lambda group: group.price_per_hour):
-            if group.price_per_hour >= one.group.price_per_hour or spare <= 0:
-                return False
-            if room[group.name] > 0 and without(tried, one, [group.node("instead")]) is not None:
+        cheaper = [group for group in cloud.groups if group.price_per_hour < one.group.price_per_hour]
+        room = cloud.room() if cheaper else {}
+        for group in sorted(cheaper, key=lambda group: group.price_per_hour):
+            if room[group.name] > 0 and without(tried, one, [group.node("instead")], keep=False):
                 cloud.note("replace", node=one.name, group=group.name)
                 cloud.boot(group, replaces=one.name)
                 return True
@@ -133,7 +134,7 @@ class ScaleDown:
             if not may_leave(one, settings, cloud.world.disruptions):
                 continue
             non_empty += not one.is_empty
-            trial = without(tried, one)
+            trial = None if cloud.only_nodes.keep(one.name, one.pods) else without(tried, one)
             if trial is not None:
                 tried = trial
                 wait = settings.scale_down_unneeded_time if one.is_ready else settings.scale_down_unready_time
@@ -304,7 +305,7 @@ def options(
 ) -> list[ExpansionOption]:
     """What each group could do for pods that fit nowhere in `tried`; `room` is how many nodes it may still get."""
     ordered = sorted(waiting, key=_size, reverse=True)
-    found = (_option(group, ordered, tried.copy(), room[group.name]) for group in groups if room[group.name] > 0)
+    found = (_option(group, ordered, tried, room[group.name]) for group in groups if room[group.name] > 0)
     return [option for option in found if option is not None]
 
 
@@ -314,7 +315,19 @@ def _size(pod: Pod) -> tuple[int, int]:
 
 
 def _option(group: NodeGroup, pods: Sequence[Pod], tried: TrialCluster, room: int) -> ExpansionOption | None:
-    """Add nodes of a group one by one, each for a pod that does not fit on those there are."""
+    """Add nodes of a group one by one, each for a pod that does not fit on those there are; `tried` stays as it is."""
+    option: ExpansionOption | None = None
+
+    def grow(trial: TrialCluster) -> bool:
+        nonlocal option
+        option = _grown(group, pods, trial, room)
+        return option is not None
+
+    tried.attempt(grow, keep=False)
+    return option
+
+
+def _grown(group: NodeGroup, pods: Sequence[Pod], tried: TrialCluster, room: int) -> ExpansionOption | None:
     helped: list[Pod] = []
     added = 0
     hopeless: set[object] = set()

@@ -5,21 +5,19 @@ elsewhere.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from types import NoneType
 from typing import Any
 
-from msgspec.structs import replace
-
 from podium.autoscaling._groups import AutoscalingSettings, NodeGroup, NodeGroups
+from podium.autoscaling._trial_cluster import OnlyNodes, TrialCluster, made_anew, slices_on
 from podium.cluster import Cluster, NodeInfo
 from podium.engine import Scheduler
-from podium.errors import ExtenderError, InputError, PluginError
-from podium.manifests.expansion import claims_for
-from podium.model import Node, Object, Pod, PodStatus, ResourceClaimTemplate, ResourceSlice
+from podium.model import Node, Pod, ResourceSlice
 from podium.model.pod import belongs_to_node, is_static
 from podium.model.resources import CPU, MEMORY
+from podium.plugins.image_locality import ImageLocality
 from podium.timeline import TimedEvent, Timeline, Verb
 from podium.timeline.controllers import RECREATED_BY, Disruptions, is_unreachable
 
@@ -74,85 +72,6 @@ def _has_local_storage(pod: Pod) -> bool:
     )
 
 
-class TrialCluster:
-    """A copy of a cluster to try something on. `comes_with` gives the pods and devices that a new node has at once."""
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        scheduler_on: Callable[[Cluster], Scheduler],
-        comes_with: Callable[[Node], Iterable[Object]],
-    ) -> None:
-        self._original, self._scheduler_on, self._comes_with = cluster, scheduler_on, comes_with
-        self.placed: dict[str, list[Pod]] = {}
-        """The pods that were put on nodes by `fits`, by node."""
-
-    @cached_property
-    def cluster(self) -> Cluster:
-        """The copy: made when it is needed, as often nothing is tried."""
-        return self._original.fork()
-
-    @cached_property
-    def _scheduler(self) -> Scheduler:
-        return self._scheduler_on(self.cluster)
-
-    def copy(self) -> TrialCluster:
-        twin = TrialCluster(self.cluster, self._scheduler_on, self._comes_with)
-        twin.placed = {name: [*pods] for name, pods in self.placed.items()}
-        return twin
-
-    def add(self, node: Node) -> None:
-        """A node joins, with its devices and daemon pods."""
-        self.cluster.add(node)
-        for item in self._comes_with(node):
-            if isinstance(item, Pod):
-                self._place(item)
-            elif isinstance(item, ResourceSlice):
-                self.cluster.update(item)
-
-    def remove(self, node: Node) -> None:
-        """A node leaves; its pods are nowhere."""
-        for pod in self.cluster.pods_on(self.cluster.rows[node.name]):
-            self.cluster.end(pod)
-        for each in slices_on(node, self.cluster):
-            self.cluster.remove(each)
-        self.cluster.remove(node)
-        self.placed.pop(node.name, None)
-
-    def fits(self, pod: Pod) -> bool:
-        """Whether a pod finds a node; it is on that node from now on."""
-        node = self._place(pod)
-        if node is not None:
-            self.placed.setdefault(node, []).append(pod)
-        return node is not None
-
-    def fit(self, pods: Sequence[Pod]) -> bool:
-        """Whether all pods find nodes."""
-        return all(map(self.fits, pods))
-
-    def _place(self, pod: Pod) -> str | None:
-        pod, claims = claims_for(pod, self.cluster.store.of(ResourceClaimTemplate).get)
-        for claim in claims:
-            self.cluster.update(claim)
-        try:
-            node = self._scheduler.schedule(pod)
-        except (InputError, PluginError, ExtenderError):
-            return None
-        return node
-
-
-def slices_on(node: Node, cluster: Cluster) -> list[ResourceSlice]:
-    """The slices that are for a node alone, and go with it."""
-    return [each for each in cluster.store.of(ResourceSlice) if each.spec.node_name == node.name]
-
-
-def made_anew(pod: Pod) -> Pod:
-    """The pod as its controller would make it once more: without a node."""
-    name = f"{pod.name}-anew"
-    metadata = replace(pod.metadata, name=name, uid=f"{pod.metadata.uid}-anew", deletion_timestamp=None)
-    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending"))
-
-
 @dataclass(frozen=True)
 class Member:
     """A node of a group."""
@@ -179,11 +98,10 @@ class Member:
 
 
 def member(
-    cluster: Cluster, node: Node, group: NodeGroup, current: Callable[[str], Pod], settings: AutoscalingSettings
+    cluster: Cluster, node: Node, group: NodeGroup, pods: Sequence[Pod], settings: AutoscalingSettings
 ) -> Member:
-    """A node as it is now; `current` gives a pod by its key."""
+    """A node with these pods on it."""
     row = cluster.rows[node.name]
-    pods = [current(placed.pod.key) for placed in cluster.placed_on(row)]
     counted = [pod for pod in pods if not is_expendable(pod, settings)]
     info = NodeInfo(cluster, row)
     resources = (GPU,) if info.allocatable(GPU) else (CPU, MEMORY)
@@ -215,16 +133,23 @@ def may_leave(one: Member, settings: AutoscalingSettings, disruptions: Disruptio
     return may_go(one.node, settings) and movable and disruptions.may_evict_all(one.pods)
 
 
-def without(tried: TrialCluster, one: Member, instead: Sequence[Node] = ()) -> TrialCluster | None:
+def without(
+    tried: TrialCluster, one: Member, instead: Sequence[Node] = (), *, keep: bool = True
+) -> TrialCluster | None:
     """The cluster without a node, its pods on others or on those that come instead; None if they do not fit.
 
-    Its pods are also those that were put there when another node was taken away.
+    Its pods are also those that were put there when another node was taken away. `tried` itself is changed if they fit
+    and with `keep`.
     """
-    trial, pods = tried.copy(), [*one.pods, *tried.placed.get(one.name, ())]
-    trial.remove(one.node)
-    for node in instead:
-        trial.add(node)
-    return trial if trial.fit([made_anew(pod) for pod in pods]) else None
+    pods = [made_anew(pod) for pod in (*one.pods, *tried.placed.get(one.name, ()))]
+
+    def change(trial: TrialCluster) -> bool:
+        trial.remove(one.node)
+        for node in instead:
+            trial.add(node)
+        return trial.fit(pods)
+
+    return tried.attempt(change, keep=keep)
 
 
 HOUR = 3600.0
@@ -267,6 +192,11 @@ class CloudProvider:
         self._born: dict[str, tuple[NodeGroup, float]] = {}
         self._numbers: Counter[str] = Counter()
         self._accounts = {group.name: Account() for group in groups.groups}
+        self._grouped: tuple[int, list[tuple[Node, NodeGroup]]] = (-1, [])
+        """The nodes of groups by name, at a version of the cluster's nodes."""
+        self._known: dict[str, tuple[Node, list[Pod], Member]] = {}
+        """The members as last seen: the node, its pods, and what came of both."""
+        self.only_nodes = OnlyNodes(timeline.loop)
         for node, group in self._members():
             self._born[node.name] = group, self.now
         for name, missing in self.spare().items():
@@ -363,23 +293,45 @@ class CloudProvider:
         """The cluster as it is, with the nodes that are on their way."""
         daemons_for = self.world.controllers.daemons_for
         what_if = TrialCluster(
-            self._loop.cluster, self._loop.scheduler_on, lambda node: [*self._slices_of(node), *daemons_for(node)]
+            self._loop.cluster, self._scheduler_on, lambda node: [*self._slices_of(node), *daemons_for(node)]
         )
         for boot in self.booting:
             what_if.add(boot.node)
         return what_if
 
+    def _scheduler_on(self, cluster: Cluster) -> Scheduler:
+        """A scheduler for trials. It runs without ImageLocality while no node has images: all nodes would score 0.
+
+        ImageLocality counts the nodes, so that it would be evaluated on all of them whenever a trial removes one.
+        """
+        frameworks = self._loop.scheduler.frameworks.values()
+        is_own = all(type(each.plugins.get(ImageLocality.name)) in (ImageLocality, NoneType) for each in frameworks)
+        # A profile without any score plugin would stop at the first node that fits.
+        scores_anyway = all(len(each.score) > 1 for each in frameworks)
+        has_images = cluster.images.states or any(group.template.status.images for group in self.groups)
+        is_idle = is_own and scores_anyway and not has_images
+        return self._loop.scheduler_on(cluster, (ImageLocality.name,) if is_idle else ())
+
     def members(self) -> list[Member]:
         """The nodes of groups that are not on their way out."""
-        cluster, current = self._loop.cluster, self._loop.pods.__getitem__
-        return [member(cluster, node, group, current, self.settings) for node, group in self._members()]
+        cluster, current = self._loop.cluster, self._loop.pods
+        known, self._known = self._known, {}
+        for node, group in self._members():
+            pods = [current[placed.pod.key] for placed in cluster.placed_on(cluster.rows[node.name])]
+            before = known.get(node.name)
+            if before is not None and before[0] is node and before[1] == pods:
+                self._known[node.name] = before
+            else:
+                self._known[node.name] = node, pods, member(cluster, node, group, pods, self.settings)
+        return [found for _, _, found in self._known.values()]
 
     def _members(self) -> Iterator[tuple[Node, NodeGroup]]:
-        for name in sorted(self._loop.cluster.rows):
-            node = self._loop.cluster.node(name)
-            group = self._group_of(node)
-            if group is not None and name not in self.leaving:
-                yield node, group
+        cluster = self._loop.cluster
+        if self._grouped[0] != cluster.node_set_version:
+            nodes = [cluster.node(name) for name in sorted(cluster.rows)]
+            grouped = [(node, group) for node in nodes if (group := self._group_of(node)) is not None]
+            self._grouped = cluster.node_set_version, grouped
+        return ((node, group) for node, group in self._grouped[1] if node.name not in self.leaving)
 
     def _sizes(self) -> Counter[str]:
         """How many nodes each group has or is to have, without those on their way out."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Collection
 from operator import itemgetter
 from typing import Unpack
 
 from msgspec.structs import replace
 
 from podium.cluster import Cluster, PodInfo
+from podium.config import ignoring
 from podium.engine.decision import Diagnosis
 from podium.engine.scheduler import Config, Scheduler, SchedulerKeywords, SchedulerOptions
 from podium.errors import ExtenderError, InputError, PluginError
@@ -104,9 +106,14 @@ class SchedulerLoop:
             if self.is_responsible(pod):
                 self.queue.add(pod, now)
 
-    def scheduler_on(self, cluster: Cluster) -> Scheduler:
-        """A scheduler with the same configuration for another cluster, for example a copy to try something on."""
-        return Scheduler(cluster, self.scheduler.options, tie_break="first")
+    def scheduler_on(self, cluster: Cluster, leave_out: Collection[str] = ()) -> Scheduler:
+        """A scheduler with the same configuration for another cluster, for example a copy to try something on.
+
+        `leave_out` names plugins that it does not run.
+        """
+        # The configuration is not read again, which would take longer than the rest.
+        config = ignoring(self.scheduler.setup.config, leave_out)
+        return Scheduler(cluster, dataclasses.replace(self.scheduler.options, config=config, tie_break="first"))
 
     def close(self) -> None:
         """Close connections to extenders."""
