@@ -14,6 +14,7 @@ from autoscaling.scaling import CLOSED, Manifest, arrival, group, happened, task
 from builders import make_node, make_pod
 from cli.running import config
 from cluster.facts import facts
+from device_objects import make_claim, make_class, make_slice, using
 from podium import Timeline, load
 from podium.autoscaling import Autoscaler, read_node_groups
 from podium.autoscaling._group_nodes import CloudProvider, Member
@@ -21,6 +22,7 @@ from podium.autoscaling._trial_cluster import OnlyNodes, TrialCluster
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.loop import SchedulerLoop
+from podium.model import ResourceClaim
 from podium.model.objects import HOSTNAME, ZONE
 from podium.timeline import TimelineResult
 
@@ -182,6 +184,26 @@ def test_an_attempt_is_undone(name: str, steps: Callable[[TrialCluster], object]
     assert facts(trial.cluster) == facts(untouched.cluster)
     assert trial.cluster.rows == untouched.cluster.rows
     assert trial.placed == {}
+
+
+def test_a_claim_keeps_its_devices_when_an_attempt_is_undone() -> None:
+    network = make_slice("network", "gpu-0", allNodes=True)
+    user = make_pod("user", requests={"cpu": "1"}, resourceClaims=using("c"))
+    cluster = Cluster.from_objects(
+        [make_node("a", cpu="2"), make_node("b"), make_class(), network, make_claim("c"), user]
+    )
+    assert Scheduler(cluster, tie_break="first").schedule(user) is not None
+    (claim,) = cluster.store.of(ResourceClaim)
+    assert claim.status.allocation is not None
+    trial = TrialCluster(cluster, Scheduler, lambda node: [])
+
+    def change(tried: TrialCluster) -> bool:
+        (name,) = (name for pod, name in tried.cluster.placed() if pod.name == "user")
+        tried.remove(tried.cluster.node(name))
+        return False
+
+    assert trial.attempt(change, keep=False) is None
+    assert list(trial.cluster.store.of(ResourceClaim)) == [claim]
 
 
 def test_an_attempt_is_kept_if_it_succeeds() -> None:

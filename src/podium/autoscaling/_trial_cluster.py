@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from podium.cluster import Cluster, PodInfo
+from podium.cluster.store import releases
 from podium.engine import Scheduler
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import Framework
@@ -108,8 +109,8 @@ class TrialCluster:
     def remove(self, node: Node) -> None:
         """A node leaves; its pods are nowhere."""
         cluster, slices = self.cluster, slices_on(node, self.cluster)
-        self._require_copy_if(slices)
-        there, version = cluster.placed_on(cluster.rows[node.name]), cluster.store.version
+        there = cluster.placed_on(cluster.rows[node.name])
+        self._require_copy_if(slices or any(releases(each.pod, cluster.store) for each in there))
         moved = self.placed.pop(node.name, None)
 
         def restore() -> None:
@@ -126,7 +127,6 @@ class TrialCluster:
             cluster.remove(item)
         cluster.remove(node)
         self._done(restore)
-        self._require_copy_if(cluster.store.version != version)
 
     def fits(self, pod: Pod) -> bool:
         """Whether a pod finds a node; it is on that node from now on."""
