@@ -1,6 +1,7 @@
-"""Node groups: templates of nodes, how many there may be, what they cost, and how they grow and shrink.
+"""Reads the file of node groups: their templates, sizes and prices, and the settings for adding and removing nodes.
 
-The settings have cluster-autoscaler's names, in camel case, and its defaults; those of consolidation are Karpenter's.
+The settings have the names of cluster-autoscaler's flags, in camel case, and its defaults; those of consolidation are
+Karpenter's.
 """
 
 from __future__ import annotations
@@ -35,33 +36,33 @@ SHORTEST_SCAN = 0.1
 """Seconds."""
 HIGHEST_PRICE = 1_000_000_000
 MOST_NODES = 100_000
-"""Of one group at the beginning."""
+"""The largest minimum size of a group."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeGroup:
-    """Nodes that are all alike."""
+    """A group of equal nodes, made from one template."""
 
     name: str
     template: Node
     min_size: int
     max_size: int
     boot_time: float
-    """Seconds from the decision until a node can take pods."""
+    """Seconds from when a node is asked for until pods can be placed on it."""
     price_per_hour: float
     priority: int
     slices: tuple[ResourceSlice, ...] = ()
-    """The devices of each node, as slices that do not say which node they are for."""
+    """The ResourceSlices of each node, without a node name."""
 
     def node(self, number: int | str) -> Node:
-        """A node of the group; no two have the same number."""
+        """Make the node with this number, which is part of its name."""
         name = f"{self.name}-{number}"
         own = {NODE_GROUP: self.name, PRICE_PER_HOUR: f"{self.price_per_hour:g}", HOSTNAME: name}
         labels = {**self.template.metadata.labels, **own}
         return replace(self.template, metadata=replace(self.template.metadata, name=name, labels=labels))
 
     def slices_of(self, node: Node) -> list[ResourceSlice]:
-        """The slices of a node of the group: those of a driver are one pool under the node's name."""
+        """Make the ResourceSlices of a node; all slices of a driver form one pool named after the node."""
         counts = Counter(each.spec.driver for each in self.slices)
         return [
             replace(
@@ -79,15 +80,15 @@ class NodeGroup:
 
 @dataclass(frozen=True)
 class DisruptionBudget:
-    """How many nodes Karpenter may take away at a time."""
+    """How many nodes Karpenter may remove at a time."""
 
     nodes: int
     is_percentage: bool
     reasons: tuple[str, ...]
-    """Why they would go."""
+    """The reasons for removing nodes to which the budget applies."""
 
     def allowed(self, nodes: int) -> int:
-        """Of so many nodes; a percentage is rounded up."""
+        """How many nodes may be removed if there are `nodes`; a percentage is rounded up."""
         return -(-self.nodes * nodes // 100) if self.is_percentage else self.nodes
 
 
@@ -96,11 +97,11 @@ TENTH = DisruptionBudget(10, is_percentage=True, reasons=REASONS)
 
 @dataclass(frozen=True, kw_only=True)
 class AutoscalingSettings:
-    """How groups grow and shrink. Times are in seconds."""
+    """The settings for adding and removing nodes. Times are in seconds."""
 
     strategy: str
     expanders: tuple[str, ...]
-    """The first that prefers one group decides."""
+    """Asked one after the other until one option is left."""
     seed: int
     scan_interval: float
     new_pod_scale_up_delay: float
@@ -130,19 +131,19 @@ class AutoscalingSettings:
 
 @dataclass(frozen=True)
 class NodeGroups:
-    """The groups of a file, and its settings."""
+    """The groups and settings of one file."""
 
     groups: tuple[NodeGroup, ...]
     settings: AutoscalingSettings
 
     def of(self, node: Node) -> NodeGroup | None:
-        """The group a node belongs to."""
+        """The group named in a node's label; None if it belongs to no group."""
         name = node.metadata.labels.get(NODE_GROUP)
         return next((group for group in self.groups if group.name == name), None)
 
 
 def read_node_groups(file: str) -> NodeGroups:
-    """The groups of a file; InputError, one line, with the file, the line and the field that cannot be used."""
+    """Read the groups of a file; raises an InputError that names the file, the line and the field that is wrong."""
     top = LocatedDocument(file).section()
     settings = _settings(top)
     groups = tuple(_group(section) for section in top.items("groups"))
@@ -191,7 +192,7 @@ def _settings(top: Section) -> AutoscalingSettings:
 
 
 def _expanders(top: Section, default: str) -> tuple[str, ...]:
-    """One or several, separated by commas."""
+    """Read one expander or several, separated by commas."""
     names = tuple(name.strip() for name in top.text("expander", default).split(","))
     for name in names:
         if name not in EXPANDERS:
@@ -248,7 +249,7 @@ def _name(given: Section) -> str:
 
 
 def _template(given: Section) -> Node:
-    """The template as a node, checked as nodes of a cluster are."""
+    """Read the template as a Node, with the checks that nodes of a cluster get."""
     section = given.inner("template")
     section.one_of("apiVersion", ("v1",), "v1")
     section.one_of("kind", ("Node",), "Node")
@@ -277,7 +278,7 @@ def _template(given: Section) -> Node:
 
 
 def _slices(given: Section) -> tuple[ResourceSlice, ...]:
-    """The specs of slices, checked as slices of a cluster are."""
+    """Read the specs of ResourceSlices, with the checks that slices of a cluster get."""
     specs = given.raw("resourceSlices") or []
     if not isinstance(specs, list) or not all(isinstance(each, dict) for each in specs):
         given.refuse("resourceSlices", "needs a list of specs of ResourceSlices: driver and devices")
@@ -299,7 +300,7 @@ def _slices(given: Section) -> tuple[ResourceSlice, ...]:
 
 
 def _loaded(given: Section, field: str, manifest: dict[str, Any]) -> Object:
-    """The object of a manifest that a field has; what is wrong with it is told without its made-up name."""
+    """Load the manifest made from a field; an error names the field and leaves out the made-up name of the object."""
     try:
         (found,) = load([manifest])
     except InputError as error:
@@ -308,7 +309,7 @@ def _loaded(given: Section, field: str, manifest: dict[str, Any]) -> Object:
 
 
 def _duration(given: Section, field: str, default: float) -> float:
-    """A duration such as 10m, or a number of seconds."""
+    """Read a duration in seconds, from a text such as 10m or a number of seconds."""
     value: Any = given.raw(field)
     if value is None:
         return default

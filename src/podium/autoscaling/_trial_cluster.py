@@ -44,7 +44,7 @@ class TrialCluster:
 
     @cached_property
     def cluster(self) -> Cluster:
-        """The copy: made when it is needed, as often nothing is tried."""
+        """The copy, made on first use: often nothing is tried."""
         return self._original.fork()
 
     @cached_property
@@ -59,11 +59,11 @@ class TrialCluster:
         return twin
 
     def attempt(self, change: Callable[[TrialCluster], bool], *, keep: bool) -> TrialCluster | None:
-        """Make a change that says whether it succeeded; returns the changed cluster, or None if it failed.
+        """Make a change, which returns whether it succeeded; returns the changed cluster, or None if it failed.
 
-        A change that failed is undone, and any is without `keep`. A change that cannot be undone, because it concerns
-        volumes or devices, is made on a copy. The scheduler begins as a new one would, so that the outcome is the
-        same in both ways.
+        A change that failed is undone; without `keep`, a change that succeeded is undone as well. A change that cannot
+        be undone, because it concerns volumes or devices, is made on a copy. The scheduler starts as a new one would,
+        so that both ways have the same outcome.
         """
         self._scheduler.restore(self._start)
         self._undo = []
@@ -86,17 +86,17 @@ class TrialCluster:
             undo.pop()()
 
     def _done(self, undo: Callable[[], object]) -> None:
-        """Note how to undo a step."""
+        """Record how to undo a step of the current attempt."""
         if self._undo is not None:
             self._undo.append(undo)
 
     def _require_copy_if(self, concerned: object) -> None:
-        """Give up an attempt that concerns objects which cannot be restored."""
+        """End the current attempt if it would change objects that cannot be restored; it is repeated on a copy."""
         if self._undo is not None and concerned:
             raise _IrreversibleError
 
     def add(self, node: Node) -> None:
-        """A node joins, with its devices and daemon pods."""
+        """Add a node with its devices and the pods of DaemonSets."""
         self.cluster.add(node)
         self._done(lambda: self.cluster.remove(node))
         for item in self._comes_with(node):
@@ -107,7 +107,7 @@ class TrialCluster:
                 self.cluster.update(item)
 
     def remove(self, node: Node) -> None:
-        """A node leaves; its pods are nowhere."""
+        """Remove a node with its pods and devices."""
         cluster, slices = self.cluster, slices_on(node, self.cluster)
         there = cluster.placed_on(cluster.rows[node.name])
         self._require_copy_if(slices or any(releases(each.pod, cluster.store) for each in there))
@@ -129,7 +129,7 @@ class TrialCluster:
         self._done(restore)
 
     def fits(self, pod: Pod) -> bool:
-        """Whether a pod finds a node; it is on that node from now on."""
+        """Place a pod if it fits on a node; returns whether it does."""
         node = self._place(pod)
         if node is None:
             return False
@@ -139,7 +139,7 @@ class TrialCluster:
         return True
 
     def fit(self, pods: Sequence[Pod]) -> bool:
-        """Whether all pods find nodes."""
+        """Place pods one after the other until one does not fit; returns whether all fit."""
         return all(map(self.fits, pods))
 
     def _place(self, pod: Pod) -> str | None:
@@ -158,7 +158,7 @@ class TrialCluster:
             return None
         # What plugins reserve is not undone here.
         self._require_copy_if(attempt.evaluation.plan.outline.reserve)
-        # A pod that waited waits again after that.
+        # A pod that was pending before is pending again afterwards.
         undo = self.cluster.forget if pod.key in self.cluster.pending else self.cluster.remove
         self._scheduler.assume(attempt)
         self._done(lambda: undo(pod))
@@ -166,14 +166,14 @@ class TrialCluster:
 
 
 def made_anew(pod: Pod) -> Pod:
-    """The pod as its controller would make it once more: without a node."""
+    """The pod as its controller would recreate it: under another name and without a node."""
     name = f"{pod.name}-anew"
     metadata = replace(pod.metadata, name=name, uid=f"{pod.metadata.uid}-anew", deletion_timestamp=None)
     return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending"))
 
 
 def slices_on(node: Node, cluster: Cluster) -> list[ResourceSlice]:
-    """The slices that are for a node alone, and go with it."""
+    """The ResourceSlices of one node, which are deleted with it."""
     return [each for each in cluster.store.of(ResourceSlice) if each.spec.node_name == node.name]
 
 
@@ -226,9 +226,9 @@ class OnlyNodes:
 
 
 def _filters_node_by_node(framework: Framework, info: PodInfo, cluster: Cluster, skipped: frozenset[str]) -> bool:
-    """Whether a pod's filters look at each node by itself, and more pods never make one pass that did not.
+    """Whether a pod's filters check each node by itself, and never pass a node because pods were added to it.
 
-    The latter is known of Podium's own plugins only. `skipped` names the plugins that do not filter for this pod.
+    The second is known of Podium's own plugins only. `skipped` names the plugins that do not filter for this pod.
     """
     return all(
         plugin.name in skipped

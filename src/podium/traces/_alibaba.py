@@ -37,14 +37,14 @@ GPU_MODEL = "alibabacloud.com/gpu-card-model"
 """The label of a node that names the model of its GPUs."""
 WHOLE = 1000
 OPENB_PODS = "1001"
-"""How many pods a node takes: the trace does not say, and no node of it ran as many."""
+"""The allocatable pods of a node. The trace does not have it; no node ran as many."""
 
 OPENB_NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 OPENB_POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 
 
 def read_openb(files: Sequence[str], advance: Advance) -> Trace:
-    """The trace of a table of nodes and a table of tasks."""
+    """Read a trace from a table of nodes and a table of tasks."""
     nodes_file, pods_file = files
     assumed = [
         f"a task's GPUs are a request for {GPU_MILLI}: less than 1000 is a share of one GPU, more are whole GPUs",
@@ -76,7 +76,7 @@ def _openb_tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[Tr
         time, lifetime = row.number("creation_time", 0), None
         untimed += "creation_time" not in row
         if "deletion_time" in row:
-            # Its lifetime counts from when it is scheduled, which may be another time in a simulation.
+            # The lifetime counts from when the task was scheduled, which may be another time in a simulation.
             since = row.number("scheduled_time", time)
             unscheduled += "scheduled_time" not in row
             lifetime = max(row.number("deletion_time") - since, 0)
@@ -140,14 +140,14 @@ TASK_COLUMNS = (
     "plan_mem",
 )
 MIB_PER_UNIT = 1024
-"""Memory is a share of the largest machine's, from 0 to 100: one of that is taken for 1 GiB."""
+"""MiB per unit of memory. The trace has shares of the largest machine, from 0 to 100; one is assumed to be 1 GiB."""
 MACHINE_PODS = "1000"
 MOST_INSTANCES = 1_000_000
-"""Of one task; the trace has at most about a hundred thousand."""
+"""The most instances of one task; the trace has at most about a hundred thousand."""
 
 
 def read_alibaba_2018(files: Sequence[str], advance: Advance) -> Trace:
-    """The trace of machine_meta.csv and batch_task.csv."""
+    """Read a trace from machine_meta.csv and batch_task.csv."""
     machines_file, tasks_file = files
     assumed = [
         "memory is normalised in the trace: 1 of 100 is taken for 1Gi",
