@@ -12,7 +12,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from podium.config.fields import SECOND, parse_duration
 from podium.errors import InputError
 from podium.manifests import load
 from podium.manifests.decode import unknown_fields
@@ -22,7 +21,7 @@ from podium.model.devices import ResourcePool
 from podium.model.meta import dns_subdomain_errors, label_value_errors, qualified_name_errors
 from podium.model.objects import HOSTNAME, NODE_GROUP, PRICE_PER_HOUR
 from podium.model.selectors import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE
-from podium.timeline.events import LONGEST
+from podium.timeline.events import read_duration
 
 KARPENTER = "karpenter"
 STRATEGIES = ("cluster-autoscaler", KARPENTER)
@@ -159,7 +158,7 @@ def read_node_groups(file: str) -> NodeGroups:
 
 def _settings(top: Section) -> AutoscalingSettings:
     strategy = top.one_of("strategy", STRATEGIES, STRATEGIES[0])
-    interval = _duration(top, "scanInterval", 10.0)
+    interval = read_duration(top, "scanInterval", 10.0)
     if interval < SHORTEST_SCAN:
         top.refuse("scanInterval", f"is {interval:g} s; it needs {SHORTEST_SCAN:g} or more")
     is_never = top.raw("consolidateAfter") == NEVER
@@ -169,12 +168,12 @@ def _settings(top: Section) -> AutoscalingSettings:
         expanders=_expanders(top, "price" if consolidates else "least-waste"),
         seed=top.whole("seed", 0),
         scan_interval=interval,
-        new_pod_scale_up_delay=_duration(top, "newPodScaleUpDelay", 0.0),
+        new_pod_scale_up_delay=read_duration(top, "newPodScaleUpDelay", 0.0),
         scale_down_enabled=top.truth("scaleDownEnabled", default=True) and not (consolidates and is_never),
-        scale_down_delay_after_add=_duration(top, "scaleDownDelayAfterAdd", 600.0),
-        scale_down_delay_after_delete=_duration(top, "scaleDownDelayAfterDelete", interval),
-        scale_down_unneeded_time=_duration(top, "scaleDownUnneededTime", 600.0),
-        scale_down_unready_time=_duration(top, "scaleDownUnreadyTime", 1200.0),
+        scale_down_delay_after_add=read_duration(top, "scaleDownDelayAfterAdd", 600.0),
+        scale_down_delay_after_delete=read_duration(top, "scaleDownDelayAfterDelete", interval),
+        scale_down_unneeded_time=read_duration(top, "scaleDownUnneededTime", 600.0),
+        scale_down_unready_time=read_duration(top, "scaleDownUnreadyTime", 1200.0),
         scale_down_utilization_threshold=top.number("scaleDownUtilizationThreshold", 0.5, least=0),
         scale_down_gpu_utilization_threshold=top.number("scaleDownGpuUtilizationThreshold", 0.5, least=0),
         scale_down_non_empty_candidates_count=top.whole("scaleDownNonEmptyCandidatesCount", 30, least=1),
@@ -186,7 +185,7 @@ def _settings(top: Section) -> AutoscalingSettings:
         ignore_mirror_pods_utilization=top.truth("ignoreMirrorPodsUtilization", default=False),
         expendable_pods_priority_cutoff=top.whole("expendablePodsPriorityCutoff", -10, least=-(2**31)),
         consolidation_policy=top.one_of("consolidationPolicy", POLICIES, POLICIES[0]),
-        consolidate_after=0.0 if is_never else _duration(top, "consolidateAfter", 0.0),
+        consolidate_after=0.0 if is_never else read_duration(top, "consolidateAfter", 0.0),
         budgets=tuple(map(_budget, top.items("budgets"))) if "budgets" in top else (TENTH,),
     )
 
@@ -224,7 +223,7 @@ def _group(given: Section) -> NodeGroup:
         template=_template(given),
         min_size=least,
         max_size=most,
-        boot_time=_duration(given, "bootTime", 60.0),
+        boot_time=read_duration(given, "bootTime", 60.0),
         price_per_hour=_price(given),
         priority=given.whole("priority", 0),
         slices=_slices(given),
@@ -306,17 +305,3 @@ def _loaded(given: Section, field: str, manifest: dict[str, Any]) -> Object:
     except InputError as error:
         given.refuse(field, str(error).removeprefix(f"input: {manifest['kind']} {manifest['metadata']['name']}: "))
     return found
-
-
-def _duration(given: Section, field: str, default: float) -> float:
-    """Read a duration in seconds, from a text such as 10m or a number of seconds."""
-    value: Any = given.raw(field)
-    if value is None:
-        return default
-    try:
-        seconds = parse_duration(value) / SECOND if isinstance(value, str) else float(value)
-    except (ValueError, TypeError):
-        seconds = -1.0
-    if not 0 <= seconds <= LONGEST or isinstance(value, bool):
-        given.refuse(field, f"is {value!r}; it needs a duration such as 10m or 90s, up to ten years")
-    return seconds

@@ -374,7 +374,9 @@ class SchedulerLoop:
             if attempt.node is None or attempt.evaluation is None:
                 return scheduler.diagnose(pod)
             status = scheduler.assume(attempt)
-        except (InputError, PluginError, ExtenderError) as error:
+        except PluginError as error:
+            return Diagnosis.of_error(str(error), error.plugin)
+        except (InputError, ExtenderError) as error:
             return Diagnosis.of_error(str(error))
         if status != SUCCESS:
             return Diagnosis.of_status(status)
@@ -466,7 +468,7 @@ class SchedulerLoop:
         """Free what the pod took after PreBind or Bind failed, and put it back into the queue."""
         self._unreserve(assumed)
         self._forget(assumed, now)
-        diagnosis = Diagnosis.of_error(status.message)._replace(is_error=not status.code.rejects)
+        diagnosis = Diagnosis.of_error(status.message, status.plugin)._replace(is_error=not status.code.rejects)
         return self._fail(queued, diagnosis, now)
 
     def _undo(self, queued: QueuedPod, assumed: Assumed, status: Status, now: float) -> list[Instruction]:
@@ -510,7 +512,8 @@ class SchedulerLoop:
         queued.gating_plugin, queued.message = "", diagnosis.message
         self.queue.put_back(queued, now)
         plugins = tuple(sorted(diagnosis.unschedulable_plugins | diagnosis.pending_plugins))
-        instructions: list[Instruction] = [Unschedulable(pod, diagnosis.message, plugins, diagnosis.is_error)]
+        failed = Unschedulable(pod, diagnosis.message, plugins, diagnosis.is_error, diagnosis.failed_plugin)
+        instructions: list[Instruction] = [failed]
         instructions += [ChangeObject(pod, *change) for change in diagnosis.changes]
         return instructions + self._nominate(pod, diagnosis) + self._evict(pod, diagnosis)
 

@@ -121,11 +121,13 @@ class SharedInputs(NamedTuple):
             objects = self._prepared(self.inputs.objects(cluster, trace), seed)
             groups = self.inputs.node_groups.get(point.get("nodeGroups", FIXED))
             with closing(scaled(Timeline(objects, events, **options), groups)) as timeline:
-                return timeline.run(spec.until)
+                result = timeline.run(spec.until)
+            for plugin, error in result.failed_plugins.items():
+                _refuse_own(plugin, error)
+            return result
         simulation = simulate(self._cluster(cluster, trace, seed), messages=False, **options)
         for placement in simulation.pending:
-            if placement.failed_plugin and placement.failed_plugin not in IN_TREE:
-                raise InputError(f"pod {placement.pod.key}: {placement.message}")
+            _refuse_own(placement.failed_plugin, f"pod {placement.pod.key}: {placement.message}")
         return simulation
 
     def _cluster(self, cluster: str, trace: str, seed: int) -> Cluster:
@@ -146,6 +148,12 @@ class SharedInputs(NamedTuple):
             if not isinstance(item, Struct):
                 raise InputError(f"{name} gave {item!r} among its objects; it needs to give objects of podium.model")
         return objects.replaced(found, ())
+
+
+def _refuse_own(plugin: str, error: str) -> None:
+    """Let a run fail if a plugin of the user's own failed in it; its numbers would mean nothing."""
+    if plugin and plugin not in IN_TREE:
+        raise InputError(error)
 
 
 def described(point: Mapping[str, str]) -> str:

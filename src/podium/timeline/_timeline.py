@@ -190,7 +190,9 @@ class Timeline:
     def _carry_out(self, instruction: Instruction) -> None:
         match instruction:
             # First, because on a full cluster nearly all instructions are of this kind.
-            case Unschedulable(pod, message, _, _):
+            case Unschedulable(pod, message, _, is_error, plugin):
+                if is_error:
+                    self.history.failed(pod.key, message, plugin)
                 self.history.unschedulable(pod.key, message, self.clock.now)
             case Bind(pod, node, attempts):
                 self.world.bind(pod, node, attempts)

@@ -19,6 +19,7 @@ from podium.manifests.checks import check
 from podium.manifests.decode import decode, entries, full_name, type_of
 from podium.manifests.defaults import default_object
 from podium.manifests.files import Document, read_bytes
+from podium.manifests.located import Section
 from podium.model import Node, Object, Pod, ReplicaSet
 from podium.timeline.controllers import WORKLOADS
 
@@ -234,6 +235,20 @@ def _duration(given: float | str, what: str, where: str) -> float:
         raise InputError(f"{what} {given!r} is not a duration such as 300s or 1h30m", where) from None
     if not 0 <= seconds <= LONGEST:
         raise InputError(f"{what} {given!r} is not a duration from 0 on, up to ten years", where)
+    return seconds
+
+
+def read_duration(given: Section, field: str, default: float = 0.0) -> float:
+    """Read a field of a file as seconds, from a text such as 10m or a number of seconds."""
+    value: Any = given.raw(field)
+    if value is None:
+        return default
+    try:
+        seconds = parse_duration(value) / SECOND if isinstance(value, str) else float(value)
+    except (ValueError, TypeError):
+        seconds = -1.0
+    if not 0 <= seconds <= LONGEST or isinstance(value, bool):
+        given.refuse(field, f"is {value!r}; it needs a duration such as 10m or 90s, up to ten years")
     return seconds
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil, floor
 from typing import Any
@@ -76,9 +76,11 @@ class TimelineResult:
     end: float
     """The time at the end, in seconds."""
     warnings: tuple[str, ...] = ()
-    """Warnings, one line for each sort: events without effect."""
+    """Warnings, one line for each sort: events without effect, and errors that kept pods waiting."""
     scaling: Mapping[str, Any] | None = None
     """The autoscaler's report: cost, node hours, nodes added and removed, in total and by group; None without one."""
+    failed_plugins: Mapping[str, str] = field(default_factory=dict)
+    """By plugin that failed on pods, the first pod and the error."""
 
     @property
     def pending_times(self) -> dict[str, float]:
@@ -156,6 +158,8 @@ class History:
         self.running = 0
         self.last_change = 0.0
         """When something last happened."""
+        self.failed_plugins: dict[str, str] = {}
+        """By plugin that failed on pods, the first pod and the error."""
         self._in_vain: dict[str, list[str]] = {}
 
     def in_vain(self, where: str, what: str, why: str) -> None:
@@ -203,6 +207,13 @@ class History:
         if self.last_messages.get(pod) != message:
             self.last_messages[pod] = message
             self.note(now, "unschedulable", pod=pod, message=message)
+
+    def failed(self, pod: str, message: str, plugin: str) -> None:
+        """Record a warning: an error in a plugin, or elsewhere if `plugin` is empty, kept a pod from being placed."""
+        if self.last_messages.get(pod) != message:
+            self.in_vain("", f"Pod {pod}", f"waits because of an error: {message}")
+            if plugin:
+                self.failed_plugins.setdefault(plugin, f"pod {pod}: {message}")
 
     # -- samples -----------------------------------------------------------------------------------------------------
 
@@ -262,7 +273,8 @@ class History:
         last_due = round_time(floor(end / self._sample_every) * self._sample_every)
         if samples and samples[-1].time < last_due:
             samples += (replace(samples[-1], time=last_due),)
-        return TimelineResult(tuple(self.log), tuple(self.lives), samples, end, self.warnings)
+        lives, failed = tuple(self.lives), dict(self.failed_plugins)
+        return TimelineResult(tuple(self.log), lives, samples, end, self.warnings, failed_plugins=failed)
 
 
 def round_time(time: float) -> float:

@@ -170,11 +170,19 @@ def _machine(row: TableRow) -> Manifest:
 
 
 def _tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[TraceEvent]:
-    unplanned = unended = 0
+    unplanned = unended = repeated = 0
+    seen: set[int] = set()
     for row in rows(file, (), advance, TASK_COLUMNS):
         if "plan_cpu" not in row or "start_time" not in row:
             unplanned += 1
             continue
+        task = f"{row.name('job_name')}-{row.name('task_name')}"
+        # Hashes, because the trace has millions of names.
+        key = hash(valid_name(f"{task}-0"))
+        if key in seen:
+            repeated += 1
+            continue
+        seen.add(key)
         start, end = row.number("start_time"), row.number("end_time", 0)
         unended += end < start
         requests = {"cpu": f"{round(row.amount('plan_cpu') * 10)}m"}
@@ -182,9 +190,11 @@ def _tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[TraceEve
             requests["memory"] = f"{round(row.amount('plan_mem') * MIB_PER_UNIT)}Mi"
         labels = {"job": valid_name(row.name("job_name"))}
         for number in range(row.number("instance_num", most=MOST_INSTANCES)):
-            name = valid_name(f"{row.name('job_name')}-{row.name('task_name')}-{number}")
+            name = valid_name(f"{task}-{number}")
             yield TraceEvent(start, pod(name, requests, labels=labels, spec={}), None if end < start else end - start)
     if unplanned:
         assumed.append(f"left out: {counted(unplanned, 'task')} without plan_cpu or start_time")
+    if repeated:
+        assumed.append(f"left out: {counted(repeated, 'task')} with the job_name and task_name of an earlier one")
     if unended:
         assumed.append(f"{counted(unended, 'task')} without end_time after start_time: taken to run on")
