@@ -13,8 +13,9 @@ from msgspec.structs import replace as with_fields
 from autoscaling.scaling import group
 from builders import make_node, make_object, make_pod
 from podium.autoscaling import read_node_groups
-from podium.autoscaling._group_nodes import TrialCluster, is_expendable, made_anew, may_go, may_move, member, without
+from podium.autoscaling._group_nodes import is_expendable, may_go, may_move, member, without
 from podium.autoscaling._groups import NodeGroups
+from podium.autoscaling._trial_cluster import TrialCluster, made_anew
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.model import Node, Object, Pod, PodDisruptionBudget
@@ -106,13 +107,13 @@ def test_how_full_a_node_counts(groups: NodeGroups) -> None:
         )
     }
     cluster = Cluster.from_objects([node, *pods.values()])
-    counted = member(cluster, node, groups.groups[0], pods.__getitem__, groups.settings)
+    counted = member(cluster, node, groups.groups[0], list(pods.values()), groups.settings)
     ignoring = replace(groups.settings, ignore_daemonsets_utilization=True)
 
     assert [each.name for each in counted.pods] == ["half"]
     assert (counted.utilization, counted.is_empty, counted.is_ready) == (0.75, False, True)
     # What a DaemonSet takes is then not offered either: 1 of 2 cpus, as much as of memory.
-    assert member(cluster, node, groups.groups[0], pods.__getitem__, ignoring).utilization == 0.5
+    assert member(cluster, node, groups.groups[0], list(pods.values()), ignoring).utilization == 0.5
 
 
 def tried(*objects: Object) -> tuple[Cluster, TrialCluster]:
@@ -121,8 +122,8 @@ def tried(*objects: Object) -> tuple[Cluster, TrialCluster]:
 
 
 def moved(node: Node, trial: TrialCluster, groups: NodeGroups, instead: list[Node] | None = None) -> bool:
-    pods = {each.key: each for each in trial.cluster.pods_on(trial.cluster.rows[node.name])}
-    one = member(trial.cluster, node, groups.groups[0], pods.__getitem__, groups.settings)
+    pods = trial.cluster.pods_on(trial.cluster.rows[node.name])
+    one = member(trial.cluster, node, groups.groups[0], pods, groups.settings)
     return without(trial, one, instead or []) is not None
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.plugins.score_columns import halved
+from podium.cluster.columns import halved
 
 
 @given(st.lists(st.integers(-200, 200)))

@@ -93,6 +93,8 @@ def test_all_points_of_a_small_space_are_drawn_without_going_on(tmp_path: Path) 
         pytest.param({"trace": {"openc": []}}, "trace: format 'openc' is unknown; use openb", id="trace format"),
         pytest.param({"trace": "x.csv"}, "trace: needs a format and its files", id="trace without format"),
         pytest.param({"until": 5}, "until: is for timelines", id="until"),
+        pytest.param({"until": "soon"}, "until: is 'soon'; it needs a duration such as 10m", id="no duration"),
+        pytest.param({"until": -1}, "until: is -1; it needs a duration such as 10m", id="negative duration"),
         pytest.param({"run": "timeline"}, "run: is timeline; it needs `events` or a `trace`", id="no events"),
         pytest.param({"events": "e.jsonl", "run": "simulation"}, "events: are for timelines", id="events"),
         pytest.param({"plugins": ["nope_x:Y"]}, "plugins: plugin module 'nope_x'", id="plugin"),
@@ -115,6 +117,11 @@ def test_what_cannot_be_used_is_refused_before_anything_runs(
     assert str(caught.value).startswith(f"{file} line ")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("given", "seconds"), [(90, 90), (0.5, 0.5), ("2h", 7200), ("1m30s", 90), (None, None)])
+def test_until_is_a_duration_or_seconds(tmp_path: Path, given: Any, seconds: float | None) -> None:
+    assert read_sweep(write_sweep(tmp_path, run="timeline", events="e.jsonl", until=given)).until == seconds
 
 
 @pytest.mark.parametrize(

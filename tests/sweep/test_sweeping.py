@@ -127,6 +127,16 @@ def test_a_plugin_of_the_users_own_that_raises_is_a_run_that_failed(tmp_path: Pa
     assert result.rows[0].error == "pod default/p2: plugin 'Raising' failed: RuntimeError: no luck"
 
 
+def test_a_plugin_that_raises_in_a_timeline_is_a_run_that_failed(tmp_path: Path) -> None:
+    write_module(tmp_path, RAISING)
+    plugins = {"multiPoint": {"enabled": [{"name": "Raising", "weight": 1}]}}
+    config = {"apiVersion": "kubescheduler.config.k8s.io/v1", "profiles": [{"plugins": plugins}]}
+    (tmp_path / "events.jsonl").write_text(json.dumps({"time": 1, "event": "add", "object": pod_of("late")}))
+    timeline: dict[str, Any] = {"events": "events.jsonl", "until": "2m", "minimize": "mean_wait"}
+    result = swept(tmp_path, plugins=["own_study:Raising"], config=config, axes=None, **timeline)
+    assert result.rows[0].error == "pod default/p2: plugin 'Raising' failed: RuntimeError: no luck"
+
+
 RAISING = """
 import numpy as np
 from podium import ScorePlugin

@@ -13,9 +13,11 @@ from bench.hour import hour_events, hour_nodes
 from builders import make_node, make_object, make_pod
 from loop.driving import with_plugins
 from loop.test_cycle import Pairs
+from podium.cluster import NodeInfo
 from podium.errors import InputError
+from podium.framework import SUCCESS, CycleState, FilterPlugin, Status
 from podium.manifests import load
-from podium.model import Object
+from podium.model import Object, Pod
 from podium.timeline import Surroundings, Timeline, TimelineResult
 
 Fields = dict[str, Any]
@@ -532,3 +534,24 @@ def test_running_on_is_the_same_as_running_through() -> None:
     for until in (0.0, 33.3, 200.0, 450.0):
         steps.run(until)
     assert steps.run().log_lines() == through.log_lines()
+
+
+class Clumsy(FilterPlugin):
+    """Raises for pods whose name begins with "bad"."""
+
+    name = "Clumsy"
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        if pod.name.startswith("bad"):
+            raise ValueError("oops")
+        return SUCCESS
+
+
+def test_a_plugin_that_raises_is_a_warning_that_names_it() -> None:
+    events = [at(0, "add", pod(name, cpu="100m")) for name in ("good", "bad-1", "bad-2")]
+    result = simulate([make_node("a", cpu="1")], *events, until=60, **with_plugins(Clumsy))
+
+    error = "plugin 'Clumsy' failed: ValueError: oops"
+    assert result.warnings == (f"Pod default/bad-1 waits because of an error: {error}; 1 more like it",)
+    assert result.failed_plugins == {"Clumsy": f"pod default/bad-1: {error}"}
+    assert {life.pod for life in result.unplaced} == {"default/bad-1", "default/bad-2"}

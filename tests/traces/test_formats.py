@@ -37,6 +37,14 @@ def alibaba(folder: Path, machines: str = MACHINES, tasks: str = TASKS) -> Trace
     return read_trace("alibaba-2018", [str(folder / "machines"), str(folder / "tasks")])
 
 
+def test_a_task_that_an_alibaba_trace_repeats_is_imported_once(tmp_path: Path) -> None:
+    again = "M1,3,j_1,1,Terminated,300,900,100.0,0.5\nM1,1,j_3,1,Terminated,5,9,100.0,0.5\n"
+    trace = alibaba(tmp_path, tasks=TASKS + again)
+    pods = [(event.time, event.object["metadata"]["name"]) for event in trace.events]
+    assert pods == [(100, "j-1-m1-0"), (100, "j-1-m1-1"), (160, "j-1-r2-1-0"), (5, "j-3-m1-0")]
+    assert "left out: 1 task with the job_name and task_name of an earlier one" in trace.assumed
+
+
 def test_alibaba_tasks_are_pods_for_each_instance(tmp_path: Path) -> None:
     trace = alibaba(tmp_path)
     result = lived(trace, tmp_path)

@@ -1,4 +1,4 @@
-"""Autoscaling in simulated time: node groups grow for pods that fit nowhere, and shrink when they are not needed."""
+"""Autoscaling in simulated time: adds nodes for pods that fit nowhere and removes nodes that are not needed."""
 
 from podium.autoscaling._autoscaler import Autoscaler, scaled
 from podium.autoscaling._groups import AutoscalingSettings, NodeGroup, NodeGroups, read_node_groups

@@ -1,5 +1,5 @@
-"""An autoscaler in simulated time: groups grow for pods that fit nowhere, and shrink as with cluster-autoscaler
-or Karpenter.
+"""The autoscaler of a timeline: adds nodes for pods that fit nowhere, and removes nodes as cluster-autoscaler or
+Karpenter does.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from podium.autoscaling._group_nodes import (
     NEVER,
     CloudProvider,
     Member,
-    TrialCluster,
     is_expendable,
     may_leave,
     without,
 )
 from podium.autoscaling._groups import EMPTY, UNDERUTILIZED, NodeGroup, NodeGroups
+from podium.autoscaling._trial_cluster import TrialCluster
 from podium.model import Pod
 from podium.model.quantity import parse_quantity
 from podium.model.resources import CPU, MEMORY, pod_resources, scheduler_units
@@ -27,20 +27,22 @@ from podium.timeline import Timeline
 
 
 class Consolidation:
-    """Deletes nodes or replaces them by cheaper ones, one command at a time: the next when the last is carried out."""
+    """Karpenter's consolidation: removes nodes or replaces them by cheaper ones, one command at a time."""
 
     def __init__(self, cloud: CloudProvider) -> None:
         self._cloud, self._settings = cloud, cloud.settings
         self._since: dict[str, tuple[frozenset[str], float]] = {}
-        """The pods on each node, and since when they are the ones."""
+        """By node, the keys of its pods, and the time since when these have been its pods."""
         self._tried = cloud.what_if()
 
     def timers(self) -> Iterator[float]:
-        """When nodes have been unchanged for long enough."""
+        """The times at which the pods of a node have been the same for `consolidate_after` seconds."""
         yield from (since + self._settings.consolidate_after for _, since in self._since.values())
 
     def update(self, tried: TrialCluster) -> None:
-        """Note which nodes changed. `tried` is the cluster with the pods that wait where they fit."""
+        """Note which nodes have other pods than before. `tried` is the cluster with the waiting pods placed where they
+        fit.
+        """
         self._tried, found = tried, {}
         for one in self._cloud.members():
             pods = frozenset(pod.key for pod in one.pods)
@@ -49,7 +51,7 @@ class Consolidation:
         self._since = found
 
     def act(self) -> bool:
-        """Delete or replace what can be; whether there is anything."""
+        """Remove or replace the nodes that may go now; returns whether there were any."""
         cloud, settings = self._cloud, self._settings
         is_busy = bool(cloud.leaving) or any(boot.replaces for boot in cloud.booting)
         if not settings.scale_down_enabled or is_busy:
@@ -71,21 +73,24 @@ class Consolidation:
         return any(self._consolidate(one, self._tried, spare[one.group.name]) for one in candidates)
 
     def _allowed(self, reason: str, nodes: int) -> int:
-        """How many of so many nodes may go at a time: the strictest budget decides."""
+        """How many nodes may be removed at a time for a reason, if there are `nodes`: the strictest budget decides."""
         budgets = [budget for budget in self._settings.budgets if reason in budget.reasons]
         return min((budget.allowed(nodes) for budget in budgets), default=nodes)
 
     def _consolidate(self, one: Member, tried: TrialCluster, spare: int) -> bool:
-        """Delete a node whose pods fit elsewhere, or replace it by a cheaper one on which they do."""
+        """Remove a node if its pods fit elsewhere, or replace it by a cheaper one if they fit there; returns whether it
+        did.
+        """
         cloud = self._cloud
-        if spare > 0 and without(tried, one) is not None:
+        if spare <= 0:
+            return False
+        if not cloud.only_nodes.keep(one.name, one.pods) and without(tried, one, keep=False) is not None:
             cloud.remove(one, "underutilized")
             return True
-        room = cloud.room()
-        for group in sorted(cloud.groups, key=lambda group: group.price_per_hour):
-            if group.price_per_hour >= one.group.price_per_hour or spare <= 0:
-                return False
-            if room[group.name] > 0 and without(tried, one, [group.node("instead")]) is not None:
+        cheaper = [group for group in cloud.groups if group.price_per_hour < one.group.price_per_hour]
+        room = cloud.room() if cheaper else {}
+        for group in sorted(cheaper, key=lambda group: group.price_per_hour):
+            if room[group.name] > 0 and without(tried, one, [group.node("instead")], keep=False):
                 cloud.note("replace", node=one.name, group=group.name)
                 cloud.boot(group, replaces=one.name)
                 return True
@@ -93,21 +98,21 @@ class Consolidation:
 
 
 class ScaleDown:
-    """Notes since when nodes are not needed, and takes those away that have not been for long enough."""
+    """cluster-autoscaler's scale-down: removes nodes that have been unneeded for long enough."""
 
     def __init__(self, cloud: CloudProvider) -> None:
         self._cloud, self._settings = cloud, cloud.settings
         self._due: dict[str, float] = {}
-        """When each node that is not needed has not been for long enough."""
+        """By unneeded node, the time from which it may be removed."""
 
     def timers(self) -> Iterator[float]:
-        """When nodes that are not needed may go."""
+        """The times from which unneeded nodes may be removed."""
         if self._settings.scale_down_enabled:
             yield from (max(due, self._cooled) for due in self._due.values())
 
     @property
     def _cooled(self) -> float:
-        """When enough time has passed since nodes came or went."""
+        """The time from which nodes may be removed again after the last one was added or removed."""
         settings, cloud = self._settings, self._cloud
         return max(
             cloud.last_add + settings.scale_down_delay_after_add,
@@ -115,9 +120,10 @@ class ScaleDown:
         )
 
     def update(self, tried: TrialCluster) -> None:
-        """Find the nodes that are little used and whose pods fit elsewhere, all of them taken away together.
+        """Find the unneeded nodes: little used, and their pods fit elsewhere when all unneeded nodes are removed
+        together.
 
-        `tried` is the cluster with the pods that wait where they fit: nodes that are to get one are needed.
+        `tried` is the cluster with the waiting pods placed where they fit; a node that gets such a pod is needed.
         """
         settings, cloud, spare, non_empty = self._settings, self._cloud, self._cloud.spare(), 0
         little_used = [
@@ -133,7 +139,7 @@ class ScaleDown:
             if not may_leave(one, settings, cloud.world.disruptions):
                 continue
             non_empty += not one.is_empty
-            trial = without(tried, one)
+            trial = None if cloud.only_nodes.keep(one.name, one.pods) else without(tried, one)
             if trial is not None:
                 tried = trial
                 wait = settings.scale_down_unneeded_time if one.is_ready else settings.scale_down_unready_time
@@ -141,14 +147,14 @@ class ScaleDown:
         self._due = unneeded
 
     def _threshold(self, one: Member) -> float:
-        """How much of a node may be requested for it to go."""
+        """The utilization up to which a node may be removed, from 0 to 1."""
         settings = self._settings
         return (
             settings.scale_down_gpu_utilization_threshold if one.has_gpus else settings.scale_down_utilization_threshold
         )
 
     def act(self) -> bool:
-        """Take away nodes that have not been needed for long enough; whether there are any."""
+        """Remove the nodes that have been unneeded for long enough; returns whether there were any."""
         settings, cloud = self._settings, self._cloud
         if not settings.scale_down_enabled or cloud.now < self._cooled:
             return False
@@ -169,10 +175,10 @@ class ScaleDown:
 
 
 class Autoscaler:
-    """Grows and shrinks the groups of a timeline, which it joins.
+    """Adds and removes the nodes of groups in a timeline.
 
-    It looks at the cluster at multiples of the scan interval, and only where something happened since it last did, or
-    where a time it waits for is over: the same as if it always looked.
+    It scans the cluster at multiples of the scan interval. A scan is left out if nothing happened since the last one
+    and no timer ran out: it would change nothing.
     """
 
     def __init__(self, timeline: Timeline, groups: NodeGroups) -> None:
@@ -182,13 +188,15 @@ class Autoscaler:
         self._rng = random.Random(groups.settings.seed)
         self._last_scan = NEVER
         self._seen = -1
-        """How long the log was then."""
+        """The length of the timeline's log at the last scan."""
         timeline.join(self)
 
     # -- time --------------------------------------------------------------------------------------------------------
 
     def next_time(self) -> float | None:
-        """When there is something to do; None if nothing but an event can change that."""
+        """The time of the next scan or of the next node that is ready; None if there is nothing to do until an event
+        happens.
+        """
         times = [boot.ready for boot in self._cloud.booting]
         if self._is_news:
             times.append(self._next_scan(self._timeline.now))
@@ -196,33 +204,33 @@ class Autoscaler:
         return min(times, default=None)
 
     def act(self) -> bool:
-        """Do what is due; whether that changed the cluster."""
+        """Let booted nodes join, or scan; returns whether that changed the cluster."""
         now = self._timeline.now
         if self._cloud.arrive():
-            # The scheduler is first to see what that is good for.
+            # The scheduler tries the waiting pods on the new nodes before the next scan.
             return True
         is_over = any(self._last_scan < time <= now for time in self._timers())
         if self._next_scan(now) <= now and (self._is_news or is_over):
             self._last_scan = now
             changed = self._scan()
-            # Where nodes came or went, there may be more to do.
+            # After a change the next scan may find more to do.
             self._seen = -1 if changed else len(self._timeline.history.log)
             return changed
         return False
 
     @property
     def _is_news(self) -> bool:
-        """Whether anything happened since the last look, or is under way."""
+        """Whether something happened since the last scan, or nodes are being drained."""
         return self._seen != len(self._timeline.history.log) or bool(self._cloud.leaving)
 
     def _next_scan(self, time: float) -> float:
-        """The first look from a time on."""
+        """The time of the first scan that is not before `time`."""
         interval = self._settings.scan_interval
         at = math.ceil(round(time / interval, 6)) * interval
         return at if at > self._last_scan else self._last_scan + interval
 
     def _timers(self) -> Iterator[float]:
-        """When a pod is old enough to be helped, or a node has not been needed for long enough."""
+        """The times at which a waiting pod is old enough for a scale-up, or a node may be removed."""
         delay = self._settings.new_pod_scale_up_delay
         if delay:
             yield from (self._timeline.history.current[pod.key].arrived + delay for pod in self._unschedulable())
@@ -235,15 +243,15 @@ class Autoscaler:
         tried, coming = self._cloud.what_if(), [boot.node for boot in self._cloud.booting]
         helpless = [pod for pod in self._unschedulable() if not tried.fits(pod)]
         grown = self._grow(helpless, tried)
-        # Pods do not move to nodes that are not there yet.
+        # Pods are not moved to nodes that are still booting.
         for node in coming:
             tried.remove(node)
         self._shrinking.update(tried)
-        # In a look that lets a group grow, none shrinks.
+        # A scan that adds nodes removes none.
         return grown or self._shrinking.act() or changed
 
     def _grow(self, waiting: list[Pod], tried: TrialCluster) -> bool:
-        """Let a group grow for pods that fit nowhere; whether one does."""
+        """Add nodes to one group for pods that fit nowhere; returns whether it did."""
         settings, current = self._settings, self._timeline.history.current
         old_enough = self._timeline.now - settings.new_pod_scale_up_delay
         helpless = [pod for pod in waiting if current[pod.key].arrived <= old_enough]
@@ -256,7 +264,7 @@ class Autoscaler:
         return True
 
     def _unschedulable(self) -> Iterator[Pod]:
-        """The pods that fit nowhere, are not to get a node by preemption, and are worth a new node."""
+        """The waiting pods that a scale-up may help: tried in vain, not nominated to a node, and not expendable."""
         loop = self._timeline.loop
         for queued in loop.queue:
             pod = loop.pods[queued.pod.key]
@@ -265,12 +273,14 @@ class Autoscaler:
                 yield pod
 
     def report(self) -> dict[str, Any]:
-        """What the nodes of groups cost until now, and how many came and went, in all and by group."""
+        """The cost and the hours of the groups' nodes until now, and how many were added and removed: in total and by
+        group.
+        """
         return self._cloud.report()
 
 
 def scaled(timeline: Timeline, groups: NodeGroups | None) -> Timeline:
-    """The timeline, which an autoscaler joined if there are groups."""
+    """Add an autoscaler to the timeline if there are groups; returns the timeline."""
     if groups is not None:
         Autoscaler(timeline, groups)
     return timeline
@@ -286,12 +296,12 @@ class ExpansionOption:
 
     @property
     def price(self) -> float:
-        """Per hour, for each pod that is helped."""
+        """The price per hour of the new nodes, divided by the number of pods they help."""
         return self.group.price_per_hour * self.nodes / len(self.pods)
 
     @property
     def waste(self) -> float:
-        """The share of cpu of the new nodes that these pods leave unused, plus that of memory."""
+        """The unused share of the new nodes' cpu plus the unused share of their memory, from 0 to 2."""
         template, asked = self.group.template, [pod_resources(pod).requests for pod in self.pods]
         capacity = template.status.capacity or template.allocatable
         offered = scheduler_units({name: parse_quantity(amount) for name, amount in capacity.items()})
@@ -302,9 +312,11 @@ class ExpansionOption:
 def options(
     waiting: Sequence[Pod], tried: TrialCluster, room: Mapping[str, int], groups: Sequence[NodeGroup]
 ) -> list[ExpansionOption]:
-    """What each group could do for pods that fit nowhere in `tried`; `room` is how many nodes it may still get."""
+    """The option of each group that helps pods which fit nowhere in `tried`; `room` is how many nodes a group may still
+    get.
+    """
     ordered = sorted(waiting, key=_size, reverse=True)
-    found = (_option(group, ordered, tried.copy(), room[group.name]) for group in groups if room[group.name] > 0)
+    found = (_option(group, ordered, tried, room[group.name]) for group in groups if room[group.name] > 0)
     return [option for option in found if option is not None]
 
 
@@ -314,7 +326,19 @@ def _size(pod: Pod) -> tuple[int, int]:
 
 
 def _option(group: NodeGroup, pods: Sequence[Pod], tried: TrialCluster, room: int) -> ExpansionOption | None:
-    """Add nodes of a group one by one, each for a pod that does not fit on those there are."""
+    """Try how many nodes a group needs: one is added for each pod that does not fit yet. `tried` stays as it is."""
+    option: ExpansionOption | None = None
+
+    def grow(trial: TrialCluster) -> bool:
+        nonlocal option
+        option = _grown(group, pods, trial, room)
+        return option is not None
+
+    tried.attempt(grow, keep=False)
+    return option
+
+
+def _grown(group: NodeGroup, pods: Sequence[Pod], tried: TrialCluster, room: int) -> ExpansionOption | None:
     helped: list[Pod] = []
     added = 0
     hopeless: set[object] = set()
@@ -341,11 +365,13 @@ BY: Mapping[str, Callable[[ExpansionOption], float]] = {
     "most-pods": lambda option: -len(option.pods),
     "least-nodes": lambda option: option.nodes,
 }
-"""What each expander wants as low as possible."""
+"""The value of an option that each expander minimises."""
 
 
 def choose(found: Sequence[ExpansionOption], expanders: Sequence[str], rng: random.Random) -> ExpansionOption:
-    """The option that the expanders prefer, one after the other; of equals the one whose group stands first."""
+    """Apply the expanders one after the other until one option is left; of equal ones, the first group in the file
+    wins.
+    """
     for expander in expanders:
         if expander == "random":
             return rng.choice(found)

@@ -1,25 +1,21 @@
-"""The nodes of all groups: what they cost, how full they are, which of their pods may move, and whether those fit
-elsewhere.
-"""
+"""The nodes of groups: their cost and utilization, and whether they may be removed and their pods fit elsewhere."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from types import NoneType
 from typing import Any
 
-from msgspec.structs import replace
-
 from podium.autoscaling._groups import AutoscalingSettings, NodeGroup, NodeGroups
+from podium.autoscaling._trial_cluster import OnlyNodes, TrialCluster, made_anew, slices_on
 from podium.cluster import Cluster, NodeInfo
 from podium.engine import Scheduler
-from podium.errors import ExtenderError, InputError, PluginError
-from podium.manifests.expansion import claims_for
-from podium.model import Node, Object, Pod, PodStatus, ResourceClaimTemplate, ResourceSlice
+from podium.model import Node, Pod, ResourceSlice
 from podium.model.pod import belongs_to_node, is_static
 from podium.model.resources import CPU, MEMORY
+from podium.plugins.image_locality import ImageLocality
 from podium.timeline import TimedEvent, Timeline, Verb
 from podium.timeline.controllers import RECREATED_BY, Disruptions, is_unreachable
 
@@ -33,18 +29,18 @@ MEMORY_MEDIUM = "Memory"
 
 
 def is_expendable(pod: Pod, settings: AutoscalingSettings) -> bool:
-    """Whether a pod's priority is so low that no node comes or stays for it; a pod without a priority is not."""
+    """Whether a pod's priority is so low that no node is added or kept for it; False for a pod without a priority."""
     cutoff = settings.expendable_pods_priority_cutoff
     return pod.spec.priority is not None and pod.spec.priority < cutoff and not settings.is_karpenter
 
 
 def goes_along(pod: Pod) -> bool:
-    """Whether a pod may end with its node: a DaemonSet's, a mirror pod, or one that is ending anyway."""
+    """Whether a pod ends with its node and is not moved: a DaemonSet's pod, a mirror pod, or a terminating pod."""
     return pod.terminating or belongs_to_node(pod)
 
 
 def may_move(pod: Pod, settings: AutoscalingSettings, disruptions: Disruptions) -> bool:
-    """Whether a pod may be evicted so that its node can go, by the rules of the strategy."""
+    """Whether the rules of the strategy allow to evict a pod so that its node can be removed."""
     annotations, owner = pod.metadata.annotations, pod.metadata.controller
     if not disruptions.may_evict(pod):
         return False
@@ -53,7 +49,7 @@ def may_move(pod: Pod, settings: AutoscalingSettings, disruptions: Disruptions) 
     if SAFE_TO_EVICT in annotations and annotations[SAFE_TO_EVICT] in ("true", "false"):
         return annotations[SAFE_TO_EVICT] == "true"
     if owner is None or owner.kind not in RECREATED_BY:
-        # Nobody would make it anew.
+        # No controller would recreate it.
         return False
     if settings.skip_nodes_with_system_pods and pod.namespace == SYSTEM and not disruptions.has_budget(pod):
         return False
@@ -74,85 +70,6 @@ def _has_local_storage(pod: Pod) -> bool:
     )
 
 
-class TrialCluster:
-    """A copy of a cluster to try something on. `comes_with` gives the pods and devices that a new node has at once."""
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        scheduler_on: Callable[[Cluster], Scheduler],
-        comes_with: Callable[[Node], Iterable[Object]],
-    ) -> None:
-        self._original, self._scheduler_on, self._comes_with = cluster, scheduler_on, comes_with
-        self.placed: dict[str, list[Pod]] = {}
-        """The pods that were put on nodes by `fits`, by node."""
-
-    @cached_property
-    def cluster(self) -> Cluster:
-        """The copy: made when it is needed, as often nothing is tried."""
-        return self._original.fork()
-
-    @cached_property
-    def _scheduler(self) -> Scheduler:
-        return self._scheduler_on(self.cluster)
-
-    def copy(self) -> TrialCluster:
-        twin = TrialCluster(self.cluster, self._scheduler_on, self._comes_with)
-        twin.placed = {name: [*pods] for name, pods in self.placed.items()}
-        return twin
-
-    def add(self, node: Node) -> None:
-        """A node joins, with its devices and daemon pods."""
-        self.cluster.add(node)
-        for item in self._comes_with(node):
-            if isinstance(item, Pod):
-                self._place(item)
-            elif isinstance(item, ResourceSlice):
-                self.cluster.update(item)
-
-    def remove(self, node: Node) -> None:
-        """A node leaves; its pods are nowhere."""
-        for pod in self.cluster.pods_on(self.cluster.rows[node.name]):
-            self.cluster.end(pod)
-        for each in slices_on(node, self.cluster):
-            self.cluster.remove(each)
-        self.cluster.remove(node)
-        self.placed.pop(node.name, None)
-
-    def fits(self, pod: Pod) -> bool:
-        """Whether a pod finds a node; it is on that node from now on."""
-        node = self._place(pod)
-        if node is not None:
-            self.placed.setdefault(node, []).append(pod)
-        return node is not None
-
-    def fit(self, pods: Sequence[Pod]) -> bool:
-        """Whether all pods find nodes."""
-        return all(map(self.fits, pods))
-
-    def _place(self, pod: Pod) -> str | None:
-        pod, claims = claims_for(pod, self.cluster.store.of(ResourceClaimTemplate).get)
-        for claim in claims:
-            self.cluster.update(claim)
-        try:
-            node = self._scheduler.schedule(pod)
-        except (InputError, PluginError, ExtenderError):
-            return None
-        return node
-
-
-def slices_on(node: Node, cluster: Cluster) -> list[ResourceSlice]:
-    """The slices that are for a node alone, and go with it."""
-    return [each for each in cluster.store.of(ResourceSlice) if each.spec.node_name == node.name]
-
-
-def made_anew(pod: Pod) -> Pod:
-    """The pod as its controller would make it once more: without a node."""
-    name = f"{pod.name}-anew"
-    metadata = replace(pod.metadata, name=name, uid=f"{pod.metadata.uid}-anew", deletion_timestamp=None)
-    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending"))
-
-
 @dataclass(frozen=True)
 class Member:
     """A node of a group."""
@@ -160,9 +77,11 @@ class Member:
     node: Node
     group: NodeGroup
     pods: tuple[Pod, ...]
-    """Those that would have to move."""
+    """The pods that have to be moved before the node can be removed."""
     utilization: float
-    """The larger share of cpu and memory that is requested, from 0 to 1; that of the GPUs where the node has some."""
+    """The requested share of cpu or of memory, whichever is larger, from 0 to 1; on a node with GPUs, the share of
+    GPUs.
+    """
     has_gpus: bool
 
     @property
@@ -179,11 +98,10 @@ class Member:
 
 
 def member(
-    cluster: Cluster, node: Node, group: NodeGroup, current: Callable[[str], Pod], settings: AutoscalingSettings
+    cluster: Cluster, node: Node, group: NodeGroup, pods: Sequence[Pod], settings: AutoscalingSettings
 ) -> Member:
-    """A node as it is now; `current` gives a pod by its key."""
+    """Compute the utilization and the pods to move of a node with these pods on it."""
     row = cluster.rows[node.name]
-    pods = [current(placed.pod.key) for placed in cluster.placed_on(row)]
     counted = [pod for pod in pods if not is_expendable(pod, settings)]
     info = NodeInfo(cluster, row)
     resources = (GPU,) if info.allocatable(GPU) else (CPU, MEMORY)
@@ -194,7 +112,7 @@ def member(
 
     shares = [0.0]
     for resource in resources:
-        # What is ignored counts neither as used nor as offered.
+        # The requests of ignored pods count neither as used nor as available.
         not_counted = used(resource, ignored)
         offered = info.allocatable(resource) - not_counted
         shares.append((used(resource, counted) - not_counted) / offered if offered > 0 else 0.0)
@@ -203,28 +121,35 @@ def member(
 
 
 def _is_ignored(pod: Pod, settings: AutoscalingSettings) -> bool:
-    """Whether a pod is left out of how much of its node is used."""
+    """Whether the settings exclude a pod's requests from the utilization of its node."""
     if is_static(pod):
         return settings.ignore_mirror_pods_utilization
     return settings.ignore_daemonsets_utilization and belongs_to_node(pod)
 
 
 def may_leave(one: Member, settings: AutoscalingSettings, disruptions: Disruptions) -> bool:
-    """Whether nothing on a node keeps it: no annotation, no pod that must not be moved, no budget."""
+    """Whether a node may be removed: no annotation forbids it, all its pods may be moved, and budgets allow it."""
     movable = all(may_move(pod, settings, disruptions) for pod in one.pods)
     return may_go(one.node, settings) and movable and disruptions.may_evict_all(one.pods)
 
 
-def without(tried: TrialCluster, one: Member, instead: Sequence[Node] = ()) -> TrialCluster | None:
-    """The cluster without a node, its pods on others or on those that come instead; None if they do not fit.
+def without(
+    tried: TrialCluster, one: Member, instead: Sequence[Node] = (), *, keep: bool = True
+) -> TrialCluster | None:
+    """Remove a node from `tried` and place its pods on the other nodes and those in `instead`; None if they do not fit.
 
-    Its pods are also those that were put there when another node was taken away.
+    Its pods include those that were moved there when another node was removed. With `keep`, `tried` itself is changed
+    if they fit; otherwise it stays as it is.
     """
-    trial, pods = tried.copy(), [*one.pods, *tried.placed.get(one.name, ())]
-    trial.remove(one.node)
-    for node in instead:
-        trial.add(node)
-    return trial if trial.fit([made_anew(pod) for pod in pods]) else None
+    pods = [made_anew(pod) for pod in (*one.pods, *tried.placed.get(one.name, ()))]
+
+    def change(trial: TrialCluster) -> bool:
+        trial.remove(one.node)
+        for node in instead:
+            trial.add(node)
+        return trial.fit(pods)
+
+    return tried.attempt(change, keep=keep)
 
 
 HOUR = 3600.0
@@ -233,40 +158,45 @@ NEVER = float("-inf")
 
 @dataclass(frozen=True)
 class Boot:
-    """A node that is on its way."""
+    """A node that was asked for and is booting."""
 
     ready: float
     node: Node
     group: NodeGroup
     replaces: str = ""
-    """The node that goes when this one is there."""
+    """The node to drain when this one is ready; empty for none."""
 
 
 @dataclass
 class Account:
-    """What a group came to so far."""
+    """The totals of one group so far."""
 
     hours: float = 0.0
-    """Of nodes that are gone."""
+    """Node hours of the nodes that are gone."""
     added: int = 0
     removed: int = 0
     most: int = 0
-    """The largest number of nodes at a time, those on their way included."""
+    """The largest number of nodes at a time, including booting ones."""
 
 
 class CloudProvider:
-    """Lets nodes of groups come and go in a timeline. A node is paid for from when it is asked for until it is gone."""
+    """Adds and removes nodes of groups in a timeline. A node costs money from when it is asked for until it is gone."""
 
     def __init__(self, timeline: Timeline, groups: NodeGroups) -> None:
         self.timeline, self.groups, self.settings = timeline, groups.groups, groups.settings
         self.world, self._loop, self._group_of = timeline.world, timeline.loop, groups.of
         self.booting: list[Boot] = []
         self.leaving: set[str] = set()
-        """The nodes that are drained."""
+        """The nodes that are being drained, to be deleted after that."""
         self.last_add = self.last_delete = NEVER
         self._born: dict[str, tuple[NodeGroup, float]] = {}
         self._numbers: Counter[str] = Counter()
         self._accounts = {group.name: Account() for group in groups.groups}
+        self._grouped: tuple[int, list[tuple[Node, NodeGroup]]] = (-1, [])
+        """The nodes of groups, sorted by name, and the `node_set_version` for which that holds."""
+        self._known: dict[str, tuple[Node, list[Pod], Member]] = {}
+        """By node, the member as last computed, with the node and the pods that it was computed from."""
+        self.only_nodes = OnlyNodes(timeline.loop)
         for node, group in self._members():
             self._born[node.name] = group, self.now
         for name, missing in self.spare().items():
@@ -282,14 +212,14 @@ class CloudProvider:
     # -- nodes come --------------------------------------------------------------------------------------------------
 
     def boot(self, group: NodeGroup, number: int = 1, replaces: str = "") -> None:
-        """Ask for nodes; they join when their time to boot is over."""
+        """Ask for nodes of a group; they join after its boot time."""
         for _ in range(number):
             self.booting.append(Boot(self.now + group.boot_time, self._new(group), group, replaces))
         self.last_add = self.now
         self._count_most()
 
     def arrive(self) -> bool:
-        """Let the nodes join that are ready by now; whether there are any."""
+        """Let the nodes that are ready by now join the cluster; returns whether there were any."""
         ready = [boot for boot in self.booting if boot.ready <= self.now]
         self.booting = [boot for boot in self.booting if boot.ready > self.now]
         for boot in ready:
@@ -299,7 +229,7 @@ class CloudProvider:
         return bool(ready)
 
     def _new(self, group: NodeGroup) -> Node:
-        """A node under a name that is free."""
+        """A new node of a group, with a name that no other node has."""
         while True:
             self._numbers[group.name] += 1
             node = group.node(self._numbers[group.name])
@@ -332,7 +262,7 @@ class CloudProvider:
         self.finish_leaving()
 
     def finish_leaving(self) -> bool:
-        """Delete the nodes that were drained and have no pods left but those of DaemonSets; whether there are any."""
+        """Delete drained nodes that have only pods of DaemonSets left; returns whether there were any."""
         changed = False
         for name in sorted(self.leaving):
             row = self._loop.cluster.rows.get(name)
@@ -349,7 +279,7 @@ class CloudProvider:
         return changed
 
     def _settle(self) -> None:
-        """Close the account of nodes that are gone, whoever took them away."""
+        """Add the hours of nodes that are gone to their group, whoever removed them."""
         coming = {boot.node.name for boot in self.booting}
         for name, (group, born) in [*self._born.items()]:
             if name not in self._loop.cluster.rows and name not in coming:
@@ -360,29 +290,51 @@ class CloudProvider:
     # -- what there is -----------------------------------------------------------------------------------------------
 
     def what_if(self) -> TrialCluster:
-        """The cluster as it is, with the nodes that are on their way."""
+        """A copy of the cluster with the booting nodes added, to try something on."""
         daemons_for = self.world.controllers.daemons_for
         what_if = TrialCluster(
-            self._loop.cluster, self._loop.scheduler_on, lambda node: [*self._slices_of(node), *daemons_for(node)]
+            self._loop.cluster, self._scheduler_on, lambda node: [*self._slices_of(node), *daemons_for(node)]
         )
         for boot in self.booting:
             what_if.add(boot.node)
         return what_if
 
+    def _scheduler_on(self, cluster: Cluster) -> Scheduler:
+        """A scheduler for trials. It runs without ImageLocality while no node has images: all nodes would score 0.
+
+        ImageLocality counts the nodes, so that it would be evaluated on all of them whenever a trial removes one.
+        """
+        frameworks = self._loop.scheduler.frameworks.values()
+        is_own = all(type(each.plugins.get(ImageLocality.name)) in (ImageLocality, NoneType) for each in frameworks)
+        # A profile without any score plugin would stop at the first node that fits.
+        scores_anyway = all(len(each.score) > 1 for each in frameworks)
+        has_images = cluster.images.states or any(group.template.status.images for group in self.groups)
+        is_idle = is_own and scores_anyway and not has_images
+        return self._loop.scheduler_on(cluster, (ImageLocality.name,) if is_idle else ())
+
     def members(self) -> list[Member]:
-        """The nodes of groups that are not on their way out."""
-        cluster, current = self._loop.cluster, self._loop.pods.__getitem__
-        return [member(cluster, node, group, current, self.settings) for node, group in self._members()]
+        """The nodes of groups, without those that are being drained."""
+        cluster, current = self._loop.cluster, self._loop.pods
+        known, self._known = self._known, {}
+        for node, group in self._members():
+            pods = [current[placed.pod.key] for placed in cluster.placed_on(cluster.rows[node.name])]
+            before = known.get(node.name)
+            if before is not None and before[0] is node and before[1] == pods:
+                self._known[node.name] = before
+            else:
+                self._known[node.name] = node, pods, member(cluster, node, group, pods, self.settings)
+        return [found for _, _, found in self._known.values()]
 
     def _members(self) -> Iterator[tuple[Node, NodeGroup]]:
-        for name in sorted(self._loop.cluster.rows):
-            node = self._loop.cluster.node(name)
-            group = self._group_of(node)
-            if group is not None and name not in self.leaving:
-                yield node, group
+        cluster = self._loop.cluster
+        if self._grouped[0] != cluster.node_set_version:
+            nodes = [cluster.node(name) for name in sorted(cluster.rows)]
+            grouped = [(node, group) for node in nodes if (group := self._group_of(node)) is not None]
+            self._grouped = cluster.node_set_version, grouped
+        return ((node, group) for node, group in self._grouped[1] if node.name not in self.leaving)
 
     def _sizes(self) -> Counter[str]:
-        """How many nodes each group has or is to have, without those on their way out."""
+        """The number of nodes of each group: booting ones count, those being drained do not."""
         sizes = Counter(group.name for _, group in self._members())
         sizes.update(boot.group.name for boot in self.booting)
         return sizes
@@ -393,7 +345,7 @@ class CloudProvider:
         return {group.name: group.max_size - sizes[group.name] for group in self.groups}
 
     def spare(self) -> dict[str, int]:
-        """How many nodes each group has more than it has to have."""
+        """How many nodes each group has above its minimum; negative if it has too few."""
         sizes = self._sizes()
         return {group.name: sizes[group.name] - group.min_size for group in self.groups}
 
@@ -406,7 +358,7 @@ class CloudProvider:
             self._accounts[name].most = max(self._accounts[name].most, size)
 
     def report(self) -> dict[str, Any]:
-        """What the nodes cost until now, and how many came and went, in all and by group."""
+        """The cost and the hours of the nodes until now, and how many were added and removed: in total and by group."""
         self._settle()
         groups = {}
         for group in self.groups:

@@ -1,6 +1,7 @@
-"""Node groups: templates of nodes, how many there may be, what they cost, and how they grow and shrink.
+"""Reads the file of node groups: their templates, sizes and prices, and the settings for adding and removing nodes.
 
-The settings have cluster-autoscaler's names, in camel case, and its defaults; those of consolidation are Karpenter's.
+The settings have the names of cluster-autoscaler's flags, in camel case, and its defaults; those of consolidation are
+Karpenter's.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from podium.config.fields import SECOND, parse_duration
 from podium.errors import InputError
 from podium.manifests import load
 from podium.manifests.decode import unknown_fields
@@ -21,7 +21,7 @@ from podium.model.devices import ResourcePool
 from podium.model.meta import dns_subdomain_errors, label_value_errors, qualified_name_errors
 from podium.model.objects import HOSTNAME, NODE_GROUP, PRICE_PER_HOUR
 from podium.model.selectors import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE
-from podium.timeline.events import LONGEST
+from podium.timeline.events import read_duration
 
 KARPENTER = "karpenter"
 STRATEGIES = ("cluster-autoscaler", KARPENTER)
@@ -35,33 +35,33 @@ SHORTEST_SCAN = 0.1
 """Seconds."""
 HIGHEST_PRICE = 1_000_000_000
 MOST_NODES = 100_000
-"""Of one group at the beginning."""
+"""The largest minimum size of a group."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeGroup:
-    """Nodes that are all alike."""
+    """A group of equal nodes, made from one template."""
 
     name: str
     template: Node
     min_size: int
     max_size: int
     boot_time: float
-    """Seconds from the decision until a node can take pods."""
+    """Seconds from when a node is asked for until pods can be placed on it."""
     price_per_hour: float
     priority: int
     slices: tuple[ResourceSlice, ...] = ()
-    """The devices of each node, as slices that do not say which node they are for."""
+    """The ResourceSlices of each node, without a node name."""
 
     def node(self, number: int | str) -> Node:
-        """A node of the group; no two have the same number."""
+        """Make the node with this number, which is part of its name."""
         name = f"{self.name}-{number}"
         own = {NODE_GROUP: self.name, PRICE_PER_HOUR: f"{self.price_per_hour:g}", HOSTNAME: name}
         labels = {**self.template.metadata.labels, **own}
         return replace(self.template, metadata=replace(self.template.metadata, name=name, labels=labels))
 
     def slices_of(self, node: Node) -> list[ResourceSlice]:
-        """The slices of a node of the group: those of a driver are one pool under the node's name."""
+        """Make the ResourceSlices of a node; all slices of a driver form one pool named after the node."""
         counts = Counter(each.spec.driver for each in self.slices)
         return [
             replace(
@@ -79,15 +79,15 @@ class NodeGroup:
 
 @dataclass(frozen=True)
 class DisruptionBudget:
-    """How many nodes Karpenter may take away at a time."""
+    """How many nodes Karpenter may remove at a time."""
 
     nodes: int
     is_percentage: bool
     reasons: tuple[str, ...]
-    """Why they would go."""
+    """The reasons for removing nodes to which the budget applies."""
 
     def allowed(self, nodes: int) -> int:
-        """Of so many nodes; a percentage is rounded up."""
+        """How many nodes may be removed if there are `nodes`; a percentage is rounded up."""
         return -(-self.nodes * nodes // 100) if self.is_percentage else self.nodes
 
 
@@ -96,11 +96,11 @@ TENTH = DisruptionBudget(10, is_percentage=True, reasons=REASONS)
 
 @dataclass(frozen=True, kw_only=True)
 class AutoscalingSettings:
-    """How groups grow and shrink. Times are in seconds."""
+    """The settings for adding and removing nodes. Times are in seconds."""
 
     strategy: str
     expanders: tuple[str, ...]
-    """The first that prefers one group decides."""
+    """Asked one after the other until one option is left."""
     seed: int
     scan_interval: float
     new_pod_scale_up_delay: float
@@ -130,19 +130,19 @@ class AutoscalingSettings:
 
 @dataclass(frozen=True)
 class NodeGroups:
-    """The groups of a file, and its settings."""
+    """The groups and settings of one file."""
 
     groups: tuple[NodeGroup, ...]
     settings: AutoscalingSettings
 
     def of(self, node: Node) -> NodeGroup | None:
-        """The group a node belongs to."""
+        """The group named in a node's label; None if it belongs to no group."""
         name = node.metadata.labels.get(NODE_GROUP)
         return next((group for group in self.groups if group.name == name), None)
 
 
 def read_node_groups(file: str) -> NodeGroups:
-    """The groups of a file; InputError, one line, with the file, the line and the field that cannot be used."""
+    """Read the groups of a file; raises an InputError that names the file, the line and the field that is wrong."""
     top = LocatedDocument(file).section()
     settings = _settings(top)
     groups = tuple(_group(section) for section in top.items("groups"))
@@ -158,7 +158,7 @@ def read_node_groups(file: str) -> NodeGroups:
 
 def _settings(top: Section) -> AutoscalingSettings:
     strategy = top.one_of("strategy", STRATEGIES, STRATEGIES[0])
-    interval = _duration(top, "scanInterval", 10.0)
+    interval = read_duration(top, "scanInterval", 10.0)
     if interval < SHORTEST_SCAN:
         top.refuse("scanInterval", f"is {interval:g} s; it needs {SHORTEST_SCAN:g} or more")
     is_never = top.raw("consolidateAfter") == NEVER
@@ -168,12 +168,12 @@ def _settings(top: Section) -> AutoscalingSettings:
         expanders=_expanders(top, "price" if consolidates else "least-waste"),
         seed=top.whole("seed", 0),
         scan_interval=interval,
-        new_pod_scale_up_delay=_duration(top, "newPodScaleUpDelay", 0.0),
+        new_pod_scale_up_delay=read_duration(top, "newPodScaleUpDelay", 0.0),
         scale_down_enabled=top.truth("scaleDownEnabled", default=True) and not (consolidates and is_never),
-        scale_down_delay_after_add=_duration(top, "scaleDownDelayAfterAdd", 600.0),
-        scale_down_delay_after_delete=_duration(top, "scaleDownDelayAfterDelete", interval),
-        scale_down_unneeded_time=_duration(top, "scaleDownUnneededTime", 600.0),
-        scale_down_unready_time=_duration(top, "scaleDownUnreadyTime", 1200.0),
+        scale_down_delay_after_add=read_duration(top, "scaleDownDelayAfterAdd", 600.0),
+        scale_down_delay_after_delete=read_duration(top, "scaleDownDelayAfterDelete", interval),
+        scale_down_unneeded_time=read_duration(top, "scaleDownUnneededTime", 600.0),
+        scale_down_unready_time=read_duration(top, "scaleDownUnreadyTime", 1200.0),
         scale_down_utilization_threshold=top.number("scaleDownUtilizationThreshold", 0.5, least=0),
         scale_down_gpu_utilization_threshold=top.number("scaleDownGpuUtilizationThreshold", 0.5, least=0),
         scale_down_non_empty_candidates_count=top.whole("scaleDownNonEmptyCandidatesCount", 30, least=1),
@@ -185,13 +185,13 @@ def _settings(top: Section) -> AutoscalingSettings:
         ignore_mirror_pods_utilization=top.truth("ignoreMirrorPodsUtilization", default=False),
         expendable_pods_priority_cutoff=top.whole("expendablePodsPriorityCutoff", -10, least=-(2**31)),
         consolidation_policy=top.one_of("consolidationPolicy", POLICIES, POLICIES[0]),
-        consolidate_after=0.0 if is_never else _duration(top, "consolidateAfter", 0.0),
+        consolidate_after=0.0 if is_never else read_duration(top, "consolidateAfter", 0.0),
         budgets=tuple(map(_budget, top.items("budgets"))) if "budgets" in top else (TENTH,),
     )
 
 
 def _expanders(top: Section, default: str) -> tuple[str, ...]:
-    """One or several, separated by commas."""
+    """Read one expander or several, separated by commas."""
     names = tuple(name.strip() for name in top.text("expander", default).split(","))
     for name in names:
         if name not in EXPANDERS:
@@ -223,7 +223,7 @@ def _group(given: Section) -> NodeGroup:
         template=_template(given),
         min_size=least,
         max_size=most,
-        boot_time=_duration(given, "bootTime", 60.0),
+        boot_time=read_duration(given, "bootTime", 60.0),
         price_per_hour=_price(given),
         priority=given.whole("priority", 0),
         slices=_slices(given),
@@ -248,7 +248,7 @@ def _name(given: Section) -> str:
 
 
 def _template(given: Section) -> Node:
-    """The template as a node, checked as nodes of a cluster are."""
+    """Read the template as a Node, with the checks that nodes of a cluster get."""
     section = given.inner("template")
     section.one_of("apiVersion", ("v1",), "v1")
     section.one_of("kind", ("Node",), "Node")
@@ -277,7 +277,7 @@ def _template(given: Section) -> Node:
 
 
 def _slices(given: Section) -> tuple[ResourceSlice, ...]:
-    """The specs of slices, checked as slices of a cluster are."""
+    """Read the specs of ResourceSlices, with the checks that slices of a cluster get."""
     specs = given.raw("resourceSlices") or []
     if not isinstance(specs, list) or not all(isinstance(each, dict) for each in specs):
         given.refuse("resourceSlices", "needs a list of specs of ResourceSlices: driver and devices")
@@ -299,23 +299,9 @@ def _slices(given: Section) -> tuple[ResourceSlice, ...]:
 
 
 def _loaded(given: Section, field: str, manifest: dict[str, Any]) -> Object:
-    """The object of a manifest that a field has; what is wrong with it is told without its made-up name."""
+    """Load the manifest made from a field; an error names the field and leaves out the made-up name of the object."""
     try:
         (found,) = load([manifest])
     except InputError as error:
         given.refuse(field, str(error).removeprefix(f"input: {manifest['kind']} {manifest['metadata']['name']}: "))
     return found
-
-
-def _duration(given: Section, field: str, default: float) -> float:
-    """A duration such as 10m, or a number of seconds."""
-    value: Any = given.raw(field)
-    if value is None:
-        return default
-    try:
-        seconds = parse_duration(value) / SECOND if isinstance(value, str) else float(value)
-    except (ValueError, TypeError):
-        seconds = -1.0
-    if not 0 <= seconds <= LONGEST or isinstance(value, bool):
-        given.refuse(field, f"is {value!r}; it needs a duration such as 10m or 90s, up to ten years")
-    return seconds

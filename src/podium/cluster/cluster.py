@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from typing import Generic, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from msgspec.structs import replace
@@ -512,3 +513,37 @@ class PodTrial:
         self._cluster._count(placed, amount)
         _, before = self._changed.get(placed.pod.key, (placed, 0))
         self._changed[placed.pod.key] = placed, before + amount
+
+
+T = TypeVar("T")
+
+
+class PerCluster(Generic[T]):
+    """One T per cluster, created on first use. A T must not refer to its cluster, or neither is ever freed."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: WeakKeyDictionary[Cluster, T] = WeakKeyDictionary()
+
+    def of(self, cluster: Cluster) -> T:
+        found = self._made.get(cluster)
+        if found is None:
+            found = self._made[cluster] = self._make()
+        return found
+
+
+class ChangedRows:
+    """Reads a cluster's change log of one aspect."""
+
+    def __init__(self, aspect: Aspect) -> None:
+        self._aspect = aspect
+        self._cursor = -1
+
+    def take(self, cluster: Cluster) -> Collection[int]:
+        """The rows that changed since the last call, without repetition; all rows on the first call."""
+        log = cluster.logs[self._aspect]
+        if log.head == self._cursor:
+            return ()
+        changed = log.since(self._cursor) if self._cursor >= 0 else None
+        self._cursor = log.head
+        return range(cluster.columns.size) if changed is None else set(changed.tolist())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable
 from enum import IntFlag
 from typing import Any, Generic, TypeVar
@@ -36,6 +37,39 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 H = TypeVar("H", bound=Hashable)
+
+
+def halved(numbers: Ints) -> Ints:
+    """Half of each number, truncated toward zero as Go's integer division does."""
+    half = numbers >> 1
+    if lowest(half) < 0:
+        # Shifting rounds down, so a negative odd number comes out one too small.
+        half += (numbers < 0) & (numbers & 1 != 0)
+    return half
+
+
+def divisors(capacity: Ints | int) -> tuple[Ints | int, Mask | bool]:
+    """Divisors that are never zero, and which nodes have any capacity: True for all, False for none."""
+    if isinstance(capacity, int):
+        return (capacity, True) if capacity else (1, False)
+    present = capacity != 0
+    return (capacity, True) if present.all() else (np.maximum(capacity, 1), present)
+
+
+def round_half_away(numbers: Floats) -> Ints:
+    """Round to the nearest integer, halves away from zero, as Go's math.Round does; NumPy's rounds halves to even."""
+    whole = np.trunc(numbers)
+    rounded: Floats = whole + np.where(np.abs(numbers - whole) >= 0.5, np.sign(numbers), 0.0)
+    return rounded.astype(np.int64)
+
+
+def rounded(number: float) -> int:
+    """The same as `round_half_away`, for one number."""
+    whole = math.trunc(number)
+    if abs(number - whole) < 0.5:
+        return whole
+    return whole + 1 if number > 0 else whole - 1
+
 
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS = range(4)
 FIXED_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")

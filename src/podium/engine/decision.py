@@ -302,6 +302,8 @@ class Diagnosis(NamedTuple):
     """The changes to make so that the pod may fit next time."""
     is_error: bool = False
     """Whether an error occurred, as opposed to a pod that fits nowhere."""
+    failed_plugin: str = ""
+    """The plugin behind the error; empty if it was not a plugin."""
 
     @property
     def rejectors(self) -> tuple[str, ...]:
@@ -325,15 +327,15 @@ class Diagnosis(NamedTuple):
         )
 
     @classmethod
-    def of_error(cls, message: str) -> Diagnosis:
-        """The diagnosis of a pod that could not be decided because of an error."""
-        return cls(message, clears_nomination=True, is_error=True)
+    def of_error(cls, message: str, plugin: str = "") -> Diagnosis:
+        """The diagnosis of a pod that could not be decided because of an error, in a plugin if one is named."""
+        return cls(message, clears_nomination=True, is_error=True, failed_plugin=plugin)
 
     @classmethod
     def of_status(cls, status: Status) -> Diagnosis:
         """The diagnosis of a pod that a plugin rejected on the chosen node."""
         if not status.code.rejects:
-            return cls.of_error(status.message)
+            return cls.of_error(status.message, status.plugin)
         plugins = frozenset((status.plugin,))
         is_pending = status.code is Code.PENDING
         return cls(

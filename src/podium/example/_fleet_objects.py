@@ -1,6 +1,4 @@
-"""The nodes of the example fleet, six pools in three zones, and what runs on them: a shop, payments, search,
-data, batch jobs.
-"""
+"""The nodes of the example fleet, six pools in three zones, and its workloads: shop, payments, search, data, batch."""
 
 from __future__ import annotations
 
@@ -17,13 +15,13 @@ GPU = "nvidia.com/gpu"
 CSI_DRIVER = "disk.csi.example.com"
 
 CORDONED = "general-b5"
-"""Being repaired: cordoned, its pods not moved yet."""
+"""A node that is being repaired: cordoned, with its pods still on it."""
 UNDER_PRESSURE = "general-c2"
-"""Its disk is nearly full: no new pods for now."""
+"""A node whose disk is nearly full, so that it takes no new pods."""
 
 
 class NodePool(NamedTuple):
-    """Nodes of one kind: so many in each zone."""
+    """A pool of equal nodes, with the same number in each zone."""
 
     name: str
     per_zone: int
@@ -89,7 +87,7 @@ IMAGE_SIZES = {
 
 
 def nodes() -> Iterator[Document]:
-    """Every node, pool by pool and zone by zone, as it was before anything happened to it."""
+    """Every node, pool by pool and zone by zone, before `happened_to` changes some."""
     for pool in POOLS:
         for zone in ZONES:
             for number in range(1, pool.per_zone + 1):
@@ -97,7 +95,7 @@ def nodes() -> Iterator[Document]:
 
 
 def csi_nodes() -> Iterator[Document]:
-    """How many volumes each node can attach."""
+    """The CSINodes: how many volumes each node can attach."""
     volumes = {pool.name: pool.volumes for pool in POOLS}
     for node in nodes():
         name = node["metadata"]["name"]
@@ -146,7 +144,7 @@ def _node(pool: NodePool, zone: str, name: str) -> Document:
 
 
 def happened_to(node: Document) -> Document:
-    """The node as it is today: one is cordoned, one is short of disk."""
+    """The node as it is today: `CORDONED` is cordoned, `UNDER_PRESSURE` has disk pressure."""
     name = node["metadata"]["name"]
     if name == CORDONED:
         taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
@@ -175,7 +173,7 @@ STORAGE_CLASS = "zonal-ssd"
 
 @dataclass(frozen=True, kw_only=True)
 class FleetWorkload:
-    """Pods of one template. `replicas` run, of once `peak`; `pending` more wait for a node."""
+    """A workload: `replicas` pods run, there were once `peak`, and `pending` more wait for a node."""
 
     kind: str
     namespace: str
@@ -193,7 +191,7 @@ class FleetWorkload:
     """Other fields of the pod's spec."""
     service: bool = False
     budget: Document | None = None
-    """What its PodDisruptionBudget allows: `minAvailable` or `maxUnavailable`."""
+    """The spec of its PodDisruptionBudget: `minAvailable` or `maxUnavailable`."""
     volume: str = ""
     """The size of each pod's zonal volume, for a StatefulSet."""
 
@@ -212,13 +210,13 @@ def _spread(app: str, key: str, *, hard: bool, skew: int = 1) -> Document:
 
 
 def _apart(app: str, key: str = HOSTNAME) -> Document:
-    """Never two of them in one place."""
+    """Required anti-affinity: no two pods of the app in one topology domain."""
     term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def _near(app: str, weight: int, namespace: str = "data") -> Document:
-    """Rather in a zone where such a pod is."""
+    """Preferred affinity: in a zone with a pod of the app."""
     term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": app}}, "namespaces": [namespace]}
     weighted = {"weight": weight, "podAffinityTerm": term}
     return {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]}}
@@ -275,7 +273,7 @@ DAEMONS = (
         spec={"tolerations": [ON_GPUS], "nodeSelector": {"pool": "gpu"}},
     ),
 )
-"""What runs on every node, or on every one of some kind."""
+"""The DaemonSets: on every node, or on every node of some pools."""
 
 WORKLOADS = (
     FleetWorkload(
@@ -501,7 +499,7 @@ WORKLOADS = (
         spec={"tolerations": [SPOT]},
     ),
 )
-"""In the order in which they came to the cluster."""
+"""The workloads, in the order in which they were created."""
 
 WAITING = (
     FleetWorkload(
@@ -535,4 +533,4 @@ WAITING = (
         spec={"tolerations": [SPOT], "affinity": _rather_in("spot", 50)},
     ),
 )
-"""What was created just now: none of its pods runs yet."""
+"""The workloads created just now: none of their pods runs yet."""

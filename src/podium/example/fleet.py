@@ -1,4 +1,4 @@
-"""The example fleet: 63 nodes in three zones and what a company runs on them, as Kubernetes documents."""
+"""The example fleet: 63 nodes in three zones and the workloads of a company, as Kubernetes documents."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ APPS, BATCH = "apps/v1", "batch/v1"
 
 
 def controllers(workload: FleetWorkload) -> Iterator[Document]:
-    """The workload's controller, of a Deployment also its ReplicaSet; then its service and its budget."""
+    """The controller of a workload, for a Deployment also its ReplicaSet, then its Service and its budget."""
     wanted = workload.replicas + workload.pending
     template = {"metadata": {"labels": _labels(workload)}, "spec": pod_spec(workload)}
     selector = {"matchLabels": workload.selector}
@@ -98,7 +98,7 @@ def pod(workload: FleetWorkload, number: int) -> Document:
 
 
 def volumes(workload: FleetWorkload) -> Iterator[Document]:
-    """The claim of each pod and, of one that runs, the volume bound to it: in one zone after the other."""
+    """The claim of each pod and, if the pod runs, its bound volume; the volumes take the zones in turn."""
     for number in range(workload.replicas + workload.pending):
         claim, volume = f"data-{workload.name}-{number}", f"pv-{workload.namespace}-{workload.name}-{number}"
         bound = number < workload.replicas
@@ -150,7 +150,7 @@ def pod_spec(workload: FleetWorkload) -> Document:
 
 
 def owner_name(workload: FleetWorkload) -> str:
-    """The name of what owns the pods: a Deployment's ReplicaSet is named after the template."""
+    """The name of the pods' owner; for a Deployment, that of its ReplicaSet."""
     return f"{workload.name}-{_hash(workload)}" if workload.kind == "Deployment" else workload.name
 
 
@@ -163,7 +163,7 @@ def _hash(workload: FleetWorkload) -> str:
 
 
 def _disruptions_allowed(workload: FleetWorkload) -> int:
-    """How many of the running pods may go, given that all of them are healthy."""
+    """How many pods the budget allows to disrupt if all are healthy."""
     budget, wanted = workload.budget or {}, workload.replicas + workload.pending
     if "maxUnavailable" in budget:
         return max(int(budget["maxUnavailable"]) - workload.pending, 0)
@@ -173,7 +173,7 @@ def _disruptions_allowed(workload: FleetWorkload) -> int:
 
 
 def _owner(api_version: str, kind: str, namespace: str, name: str) -> Document:
-    """A reference to the controller. Objects of the fleet have the uids that loading gives them."""
+    """A reference to the controller, with the uid that loading gives to objects without one."""
     uid = generated_uid(kind, namespace, name)
     return {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": True}
 
@@ -226,7 +226,7 @@ def _namespaced() -> Iterator[Document]:
 
 
 def _run(documents: list[Document]) -> list[Document]:
-    """The running pods, each on the node the scheduler chose when it came."""
+    """The running pods, each on the node that the scheduler chose for it."""
     objects = load(documents)
     cluster = Cluster.from_objects(objects)
     running = [*_daemon_pods(objects.of(DaemonSet), objects.of(Node))]
@@ -242,7 +242,7 @@ def _run(documents: list[Document]) -> list[Document]:
 
 
 def _stayed(workload: FleetWorkload) -> set[int]:
-    """Which of a workload's pods still run: those that went again came among the others."""
+    """The numbers of a workload's pods that still run; those that ended are spread over the whole range."""
     order = sorted(range(workload.peak), key=lambda number: generated_suffix("went", workload.name, number))
     return set(order[: workload.replicas] or range(workload.replicas))
 
@@ -277,7 +277,7 @@ def _pending() -> Iterator[Document]:
 
 
 def _with_times(documents: list[Document]) -> list[Document]:
-    """Every pod created some minutes after the one before it."""
+    """Give every pod a creation time, some minutes after the one before it."""
     created = _FIRST_CREATED
     for document in documents:
         if document["kind"] == "Pod":
@@ -290,7 +290,7 @@ def _with_times(documents: list[Document]) -> list[Document]:
 
 
 class _Plain(yaml.CSafeDumper):
-    """Writes what occurs twice twice."""
+    """Writes YAML without anchors: an object that occurs twice is written twice."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Collection
 from operator import itemgetter
 from typing import Unpack
 
 from msgspec.structs import replace
 
 from podium.cluster import Cluster, PodInfo
+from podium.config import ignoring
 from podium.engine.decision import Diagnosis
 from podium.engine.scheduler import Config, Scheduler, SchedulerKeywords, SchedulerOptions
 from podium.errors import ExtenderError, InputError, PluginError
@@ -112,9 +114,14 @@ class SchedulerLoop:
             if self.is_responsible(pod):
                 self.queue.add(pod, now)
 
-    def scheduler_on(self, cluster: Cluster) -> Scheduler:
-        """A scheduler with the same configuration for another cluster, for example a copy to try something on."""
-        return Scheduler(cluster, self.scheduler.options, tie_break="first")
+    def scheduler_on(self, cluster: Cluster, leave_out: Collection[str] = ()) -> Scheduler:
+        """A scheduler with the same configuration for another cluster, for example a copy to try something on.
+
+        `leave_out` names plugins that it does not run.
+        """
+        # The configuration is not read again, which would take longer than the rest.
+        config = ignoring(self.scheduler.setup.config, leave_out)
+        return Scheduler(cluster, dataclasses.replace(self.scheduler.options, config=config, tie_break="first"))
 
     def close(self) -> None:
         """Close connections to extenders."""
@@ -374,7 +381,9 @@ class SchedulerLoop:
             if attempt.node is None or attempt.evaluation is None:
                 return scheduler.diagnose(pod)
             status = scheduler.assume(attempt)
-        except (InputError, PluginError, ExtenderError) as error:
+        except PluginError as error:
+            return Diagnosis.of_error(str(error), error.plugin)
+        except (InputError, ExtenderError) as error:
             return Diagnosis.of_error(str(error))
         if status != SUCCESS:
             return Diagnosis.of_status(status)
@@ -466,7 +475,7 @@ class SchedulerLoop:
         """Free what the pod took after PreBind or Bind failed, and put it back into the queue."""
         self._unreserve(assumed)
         self._forget(assumed, now)
-        diagnosis = Diagnosis.of_error(status.message)._replace(is_error=not status.code.rejects)
+        diagnosis = Diagnosis.of_error(status.message, status.plugin)._replace(is_error=not status.code.rejects)
         return self._fail(queued, diagnosis, now)
 
     def _undo(self, queued: QueuedPod, assumed: Assumed, status: Status, now: float) -> list[Instruction]:
@@ -509,7 +518,7 @@ class SchedulerLoop:
         )
         queued.gating_plugin, queued.message = "", diagnosis.message
         self.queue.put_back(queued, now)
-        failed = Unschedulable(pod, diagnosis.message, diagnosis.rejectors, diagnosis.is_error)
+        failed = Unschedulable(pod, diagnosis.message, diagnosis.rejectors, diagnosis.is_error, diagnosis.failed_plugin)
         instructions: list[Instruction] = [failed]
         instructions += [ChangeObject(pod, *change) for change in diagnosis.changes]
         return instructions + self._nominate(pod, diagnosis) + self._evict(pod, diagnosis)

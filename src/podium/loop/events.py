@@ -152,6 +152,8 @@ class Unschedulable(NamedTuple):
     plugins: tuple[str, ...]
     """The plugins that rejected it, sorted; empty if there was an error instead."""
     is_error: bool
+    failed_plugin: str = ""
+    """The plugin behind the error; empty if it was not a plugin."""
 
 
 class ChangeObject(NamedTuple):

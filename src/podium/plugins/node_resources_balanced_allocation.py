@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
-from podium.cluster.columns import Floats, Ints, Mask, highest
+from podium.cluster.cluster import ChangedRows, PerCluster
+from podium.cluster.columns import Floats, Ints, Mask, divisors, halved, highest
 from podium.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PodView, PreScorePlugin, ScorePlugin
 from podium.framework.status import SKIP, SUCCESS, Status
 from podium.model import DeviceClass, Pod
 from podium.plugins.dynamic_resources.extended_resources import asks_for_backed, backed_resources, extended_requests
 from podium.plugins.node_resources_fit import asked_resources, counted_resources, with_devices
-from podium.plugins.score_columns import ChangedRows, PerCluster, divisors, halved
 
 HALF = MAX_NODE_SCORE // 2
 

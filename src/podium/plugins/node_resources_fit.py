@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
-from podium.cluster.columns import Ints, is_any
+from podium.cluster.columns import Ints, divisors, is_any, round_half_away
 from podium.config.plugin_args import (
     LEAST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
@@ -63,7 +63,6 @@ from podium.plugins.dynamic_resources.extended_resources import (
     backed_resources,
     device_totals,
 )
-from podium.plugins.score_columns import divisors, round_half_away
 from podium.rules import Rules
 from podium.wording import counted, joined
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.census import DomainTally
-from podium.cluster.columns import Ints, Mask, highest, lowest
+from podium.cluster.columns import Ints, Mask, highest, lowest, round_half_away, rounded
 from podium.cluster.nodes import Representatives
 from podium.config.plugin_args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from podium.framework import PodView
@@ -46,7 +46,6 @@ from podium.framework.suggested_change import (
 from podium.model import Node, Pod, TopologySpreadConstraint
 from podium.model.objects import HOSTNAME, ZONE
 from podium.model.selectors import EVERYTHING, label_selector
-from podium.plugins.score_columns import round_half_away, rounded
 from podium.plugins.spread_constraints import (
     HARD,
     NO_CONSTRAINTS,

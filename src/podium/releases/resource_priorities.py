@@ -11,14 +11,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, Nodes, PodInfo
-from podium.cluster.columns import Ints
+from podium.cluster.columns import Ints, round_half_away
 from podium.config.plugin_args import CPU_AND_MEMORY, ResourceSpec, UtilizationShapePoint
 from podium.framework import CycleState, ScorePlugin
 from podium.framework.plugin import PodView
 from podium.model import Container, Pod, PodSpec, ResourceList
 from podium.model.quantity import milli_value, parse_quantity, value
 from podium.model.resources import CPU, DEFAULT_REQUESTS, EPHEMERAL_STORAGE, HUGE_PAGES, MEMORY, is_scalar_resource
-from podium.plugins.score_columns import round_half_away
 from podium.releases.rules import OfRelease, Rules
 
 _PLAIN = (CPU, MEMORY, EPHEMERAL_STORAGE)

@@ -1,4 +1,4 @@
-"""Everything the runs of a sweep read, loaded and checked once, and sent once to every worker."""
+"""The inputs of a sweep's runs: loaded and checked once, and sent once to every worker."""
 
 from __future__ import annotations
 
@@ -33,14 +33,13 @@ from podium.traces.trace import event_line
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 SEED_OF_RUN = "$seed"
-"""Stands in a configuration for the seed of the run."""
+"""The text in a configuration that is replaced by the seed of the run."""
 
 
 def configured(document: Mapping[str, Any] | None, settings: Mapping[str, Any], seed: int) -> dict[str, Any] | None:
-    """The configuration of a run; None for the default one.
+    """Apply settings to a configuration, for every profile; None for the default configuration.
 
-    Settings are named `weight.PLUGIN` or `args.PLUGIN.FIELD`, with more fields after that for what is further in. They
-    hold for every profile.
+    Settings are named `weight.PLUGIN` or `args.PLUGIN.FIELD`, with more field names for nested fields.
     """
     if document is None and not settings:
         return None
@@ -67,7 +66,7 @@ def _with_seed(value: Any, seed: int) -> Any:
 
 
 def _set_weight(profile: dict[str, Any], plugin: str, weight: int) -> None:
-    """Where the profile enables the plugin already, or at multiPoint, where that overrides the default weight."""
+    """Set a plugin's weight where the profile enables it, else at multiPoint, which overrides the default weight."""
     points = profile.setdefault("plugins", {})
     for point in ("score", "multiPoint"):
         for enabled in points.get(point, {}).get("enabled", []):
@@ -94,12 +93,12 @@ Sources = Mapping[str, bytes]
 
 
 def sources_of(folder: Path) -> Sources:
-    """The Python files of a folder, which those that a sweep names may import."""
+    """The Python files of a folder, which the sweep's functions and plugins may import."""
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.py"))}
 
 
 class SentModules(MetaPathFinder, ExecutionLoader):
-    """Imports the files that were sent to this process, from memory: a worker that is killed leaves no files behind."""
+    """Imports the files that were sent to this process from memory, so that a killed worker leaves no files behind."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
@@ -111,12 +110,12 @@ class SentModules(MetaPathFinder, ExecutionLoader):
         return decode_source(self._sources[f"{fullname}.py"])
 
     def get_filename(self, fullname: str) -> str:
-        """What a traceback calls the file."""
+        """The file name in tracebacks."""
         return f"{fullname}.py"
 
 
 def make_importable(sources: Sources) -> None:
-    """Let this process import files that were sent to it, in place of those of an earlier sweep."""
+    """Make the files that were sent to this process importable; they replace those of an earlier sweep."""
     others = [finder for finder in sys.meta_path if not isinstance(finder, SentModules)]
     sys.meta_path[:] = [SentModules(sources), *others]
     for name in sources:
@@ -124,7 +123,7 @@ def make_importable(sources: Sources) -> None:
 
 
 def import_from(folder: Path, sources: Sources) -> None:
-    """Let modules come from a folder, also those that came from elsewhere before, as in an earlier sweep."""
+    """Import modules from a folder; modules of these names that were imported from elsewhere are imported again."""
     if str(folder) in sys.path:
         sys.path.remove(str(folder))
     sys.path.insert(0, str(folder))
@@ -136,14 +135,14 @@ def import_from(folder: Path, sources: Sources) -> None:
 
 
 FIXED = ""
-"""The label of what is the same for all runs."""
+"""The label of a value that is the same in all runs."""
 SETTINGS = ("args.", "weight.")
-"""How axes begin that change a configuration."""
+"""The prefixes of axes that change the configuration."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """What is read, by name and by label. It travels to other processes: all of it can be pickled."""
+    """The loaded inputs, by name and label. They are sent to other processes, so all of it can be pickled."""
 
     clusters: Mapping[str, Objects]
     traces: Mapping[str, Objects]
@@ -152,18 +151,18 @@ class Inputs:
     configs: Mapping[str, Mapping[str, Any] | None]
     sources: Sources
     digest: str
-    """Of the files: other contents, another digest."""
+    """A digest of the contents of all files."""
     _built: dict[tuple[str, str], Cluster] = field(default_factory=dict)
 
     def objects(self, cluster: str, trace: str) -> Objects:
-        """What is there at the beginning; nothing where the events bring everything."""
+        """The objects at the beginning of a run; none if the events add everything."""
         both = [found for found in (self.clusters.get(cluster), self.traces.get(trace)) if found is not None]
         if len(both) == 1:
             return both[0]
         return Objects(item for found in both for item in found)
 
     def built(self, cluster: str, trace: str) -> Cluster:
-        """The cluster of these objects with the pods of workloads, built once."""
+        """The cluster of a run with the pods of workloads, built once."""
         if (cluster, trace) not in self._built:
             self._built[cluster, trace] = Cluster.from_objects(expand_workloads(self.objects(cluster, trace)))
         return self._built[cluster, trace]
@@ -177,14 +176,14 @@ class Inputs:
 
 
 class _Loading:
-    """Reads what a sweep names; every error names the field of the sweep that led to it."""
+    """Reads the files that a sweep names; every error names the field of the sweep."""
 
     def __init__(self, spec: SweepSpec) -> None:
         self.spec = spec
         self._digest = hashlib.sha256(__version__.encode())
 
     def named(self, name: str) -> Iterator[tuple[str, tuple[str | int, ...], Any]]:
-        """The label, the place in the sweep and the value of everything a name stands for."""
+        """Every value of a name, fixed or of an axis: its label, its place in the sweep file, and the value."""
         if name in self.spec.fixed:
             yield FIXED, (name,), self.spec.fixed[name]
         for axis in self.spec.space.axes:
@@ -192,7 +191,7 @@ class _Loading:
                 yield from ((label, ("axes", name, label), value) for label, value in axis.values.items())
 
     def note(self, text: bytes) -> None:
-        """Let a file's contents count in the digest."""
+        """Add the contents of a file to the digest."""
         self._digest.update(hashlib.sha256(text).digest())
 
     def path(self, given: object, where: tuple[str | int, ...]) -> str:
@@ -205,7 +204,7 @@ class _Loading:
         return path
 
     def _read(self, path: str, where: tuple[str | int, ...]) -> None:
-        """Note what is in a file, or in all files of a directory."""
+        """Add a file, or all files of a directory, to the digest."""
         try:
             files = sorted(Path(path).rglob("*")) if os.path.isdir(path) else [Path(path)]
             for file in files:
@@ -262,7 +261,7 @@ class _Loading:
 
 
 def load_inputs(spec: SweepSpec) -> Inputs:
-    """Everything that a sweep names; InputError, one line, for what cannot be used."""
+    """Load and check everything that a sweep names; raises an InputError for what cannot be used."""
     loading = _Loading(spec)
     loading.note(Path(spec.document.file).read_bytes())
     sources = sources_of(spec.folder) if spec.names_functions else {}
@@ -290,7 +289,7 @@ def _events(trace: Trace) -> TimelineEvents:
 
 
 def registry_of(spec: SweepSpec) -> Registry:
-    """The in-tree plugins and those that the sweep names."""
+    """The in-tree plugins and the sweep's own."""
     return IN_TREE.with_installed(spec.plugins)
 
 
@@ -323,7 +322,7 @@ def _check(spec: SweepSpec, inputs: Inputs) -> None:
 
 
 def _check_goal(spec: SweepSpec) -> None:
-    """Refuse a measure that no run has; what functions of the user's own measure is known after the first run."""
+    """Refuse a goal that no run measures. With functions of the user's own, that is checked after the first run."""
     if spec.measures:
         return
     has_groups = "nodeGroups" in spec.fixed or "nodeGroups" in spec.space.names
@@ -340,9 +339,10 @@ def check_goal(spec: SweepSpec, measures: Iterable[str]) -> None:
 
 
 def _one_at_a_time(spec: SweepSpec) -> Iterator[tuple[tuple[str | int, ...], Point]]:
-    """Points of the space, in the first of which every axis has its first value; others differ from it in one axis.
+    """Points that together use every value: the first has every axis' first value, the others differ from it in one
+    axis.
 
-    Each comes with the field that is to blame if it cannot be used.
+    Each comes with the field of the sweep file that is wrong if the point cannot be used.
     """
     labels = {axis.name: axis.extremes for axis in spec.space.axes if axis.name != SEED}
     first = {name: values[0] for name, values in labels.items()}
@@ -352,7 +352,7 @@ def _one_at_a_time(spec: SweepSpec) -> Iterator[tuple[tuple[str | int, ...], Poi
 
 
 def setting(spec: SweepSpec, point: Point, name: str, default: Any = None) -> Any:
-    """What a run has for a name: of its point, else for all runs."""
+    """The value of a name in a run: that of its point, else the fixed one, else the default."""
     if name in point:
         return spec.space.value(point, name)
     return spec.fixed.get(name, default)

@@ -1,6 +1,4 @@
-"""What a sweep file says: the axes that vary, and the points that are tried. The format is described in
-docs/research.md.
-"""
+"""Reads a sweep file: its axes and the points to run. docs/research.md describes the format."""
 
 from __future__ import annotations
 
@@ -17,12 +15,13 @@ from podium.engine.release import release_of
 from podium.engine.select import tie_break
 from podium.errors import InputError
 from podium.manifests.located import LocatedDocument, Section, is_number
+from podium.timeline.events import read_duration
 
 if TYPE_CHECKING:
     from optuna.trial import Trial
 
 SEED = "seed"
-"""The axis over which means are taken."""
+"""The axis whose runs are averaged."""
 
 Point = Mapping[str, str]
 """One value per axis, by its label."""
@@ -30,7 +29,7 @@ Point = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What is varied, and the values it takes: each has a label, which names it in rows."""
+    """An axis with listed values, each with a label that names it in rows."""
 
     name: str
     values: Mapping[str, Any]
@@ -50,18 +49,18 @@ class Axis:
 
     @property
     def extremes(self) -> Sequence[str]:
-        """The labels that have to be fine for all others to be."""
+        """The labels to check before a sweep: if these can be used, all can."""
         return list(self.values)
 
     @property
     def drawable(self) -> float:
-        """How many different labels may be drawn."""
+        """How many different labels a random search can draw."""
         return len(self.values)
 
 
 @dataclass(frozen=True, slots=True)
 class RangeAxis:
-    """Numbers from `low` to `high`, both included; `step` is the distance between those a grid tries."""
+    """An axis of numbers from `low` to `high`, both included; a grid tries every `step`."""
 
     name: str
     low: float
@@ -78,7 +77,7 @@ class RangeAxis:
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """What a grid tries."""
+        """The numbers that a grid tries, by label."""
         assert self.step is not None
         numbers = (self.low + place * self.step for place in range(self.size))
         return {self.label(number): self.value(self.label(number)) for number in numbers}
@@ -98,7 +97,7 @@ class RangeAxis:
         return self.label(math.exp(number) if self.log else number)
 
     def label(self, number: float) -> str:
-        """How a number stands in rows; it is rounded where the axis has whole numbers."""
+        """The label of a number in rows; it is rounded if the axis has whole numbers."""
         return str(min(max(round(number), int(self.low)), int(self.high))) if self.whole else repr(float(number))
 
     def value(self, label: str) -> Any:
@@ -106,12 +105,12 @@ class RangeAxis:
 
     @property
     def extremes(self) -> Sequence[str]:
-        """The labels that have to be fine for all others to be."""
+        """The labels to check before a sweep: if these can be used, all can."""
         return [self.label(self.low), self.label(self.high)]
 
     @property
     def drawable(self) -> float:
-        """How many different labels may be drawn."""
+        """How many different labels a random search can draw."""
         if self.step is not None and not self.log:
             return self.size
         return int(self.high) - int(self.low) + 1 if self.whole else math.inf
@@ -132,12 +131,12 @@ class Space:
 
     @property
     def seeds(self) -> tuple[str, ...]:
-        """The labels of the seeds; one nameless seed where the file varies none."""
+        """The labels of the seeds; one empty label if the file has no seeds."""
         return next((tuple(axis.values) for axis in self.axes if axis.name == SEED), ("",))
 
     @property
     def searched(self) -> tuple[AnyAxis, ...]:
-        """All axes but the seeds: at each of their points all seeds are run."""
+        """All axes but the seed. Each of their points is run with all seeds."""
         return tuple(axis for axis in self.axes if axis.name != SEED)
 
     def grid(self) -> Iterator[Point]:
@@ -146,7 +145,7 @@ class Space:
             yield dict(zip(self.names, labels, strict=True))
 
     def drawn(self, number: int, seed: int) -> Iterator[Point]:
-        """So many different combinations drawn at random, each with all seeds; fewer if there are no more."""
+        """Draw `number` different combinations at random, each with all seeds; fewer if there are no more."""
         rng, seen = random.Random(seed), set()
         number = int(min(number, math.prod(axis.drawable for axis in self.searched)))
         for _ in range(100 * number):
@@ -179,12 +178,12 @@ def grid_size(axes: Sequence[AnyAxis]) -> int:
 METHODS = ("grid", "random", "optuna")
 RUNS = ("simulation", "timeline")
 VARIED = ("cluster", "config", "events", "nodeGroups", "trace", "release", "tieBreak", SEED)
-"""What an axis may vary, besides `args.PLUGIN.FIELD` and `weight.PLUGIN`."""
+"""The names of axes, besides `args.PLUGIN.FIELD` and `weight.PLUGIN`."""
 MOST_RUNS = 1_000_000
 
 
 class PointSearch(NamedTuple):
-    """How points are chosen: all of them, so many at random, or so many that Optuna suggests."""
+    """How points are chosen: all of them, a number at random, or a number that Optuna suggests."""
 
     method: Literal["grid", "random", "optuna"]
     trials: int
@@ -192,7 +191,7 @@ class PointSearch(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """The measure that names the best runs."""
+    """The measure that decides which runs are best."""
 
     measure: str
     is_highest: bool
@@ -209,7 +208,7 @@ class SweepSpec:
     goal: Goal
     is_timeline: bool
     fixed: Mapping[str, Any]
-    """What is the same for all runs, by the names of `VARIED`."""
+    """The values that are the same in all runs, by the names of `VARIED`."""
     plugins: tuple[str, ...]
     prepare: str
     measures: tuple[str, ...]
@@ -217,16 +216,16 @@ class SweepSpec:
 
     @property
     def names_functions(self) -> bool:
-        """Whether it needs Python of the user's own."""
+        """Whether it uses functions or plugins of the user's own."""
         return bool(self.plugins or self.prepare or self.measures)
 
     def path(self, given: str) -> str:
-        """A path of the file as this process sees it."""
+        """A path of the sweep file, relative to this process."""
         return os.path.join(self.folder, os.path.expandvars(given))
 
 
 def read_sweep(file: str) -> SweepSpec:
-    """The sweep of a file; InputError, one line, with the file, the line and the field that cannot be used."""
+    """Read a sweep file; raises an InputError that names the file, the line and the field that is wrong."""
     document = LocatedDocument(file)
     top = document.section()
     axes = top.inner("axes")
@@ -249,7 +248,7 @@ def read_sweep(file: str) -> SweepSpec:
         plugins=top.texts("plugins"),
         prepare=top.text("prepare", "-").strip("-"),
         measures=top.texts("measures"),
-        until=top.number("until", least=0) if "until" in top else top.raw("until"),
+        until=read_duration(top, "until") if "until" in top else None,
     )
     top.done()
     _check(spec, top, varied)
@@ -288,7 +287,7 @@ def _is_whole(value: object) -> bool:
 
 
 def _values(spec: SweepSpec, name: str) -> list[tuple[tuple[str | int, ...], Any]]:
-    """Every value that a name takes in any run, and where it stands."""
+    """Every value that a name has in any run, and its place in the sweep file."""
     if name in spec.fixed:
         return [((name,), spec.fixed[name])]
     return [(("axes", name), value) for axis in spec.space.axes if axis.name == name for value in axis.values.values()]

@@ -1,4 +1,4 @@
-"""A whole sweep: its points, the journal of finished runs, means and deviations over seeds, and the best point."""
+"""Runs a whole sweep: chooses points, keeps a journal of finished runs, and averages over seeds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Journal:
     """A file of JSON lines: the digest of the inputs, then a line per run."""
 
     def __init__(self, folder: Path, digest: str) -> None:
-        """InputError if the folder has the runs of a sweep with other inputs."""
+        """Raises an InputError if the folder has the runs of a sweep with other inputs."""
         self._path = folder / NAME
         self._done: dict[tuple[str, ...], RunOutcome] = {}
         if folder.exists() and not folder.is_dir():
@@ -39,14 +39,14 @@ class Journal:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             kept = self._read(digest) if self._path.exists() else b""
-            # What an interruption left of a line is no line.
+            # An interruption may leave an incomplete last line.
             self._path.write_bytes(kept or msgspec.json.encode({"digest": digest}) + b"\n")
             self._file = open(self._path, "ab")  # noqa: SIM115 - closed by `close`
         except OSError as error:
             raise InputError(os_problem(error), str(self._path)) from None
 
     def _read(self, digest: str) -> bytes:
-        """The whole lines of the file; none where it has no runs."""
+        """The complete lines of the file; empty if it has no runs."""
         lines = self._path.read_bytes().split(b"\n")[:-1]
         if not lines:
             return b""
@@ -59,7 +59,7 @@ class Journal:
                     "has runs of a sweep with other inputs; choose another --out, or delete it", str(self._path)
                 )
             for record in records:
-                # One that failed is tried again.
+                # A failed run is run again.
                 if not record["error"]:
                     self._done[_key(record["point"])] = RunOutcome(record["numbers"])
         except (msgspec.DecodeError, KeyError, TypeError):
@@ -70,7 +70,7 @@ class Journal:
         return len(self._done)
 
     def get(self, point: Point) -> RunOutcome | None:
-        """What came of a run, if it was done and did not fail."""
+        """The outcome of a run that was finished and did not fail, else None."""
         return self._done.get(_key(point))
 
     def add(self, point: Point, outcome: RunOutcome) -> None:
@@ -113,11 +113,11 @@ class Group:
     point: Point
     """Without the seed."""
     rows: tuple[Row, ...]
-    """Those that did not fail."""
+    """The runs that did not fail."""
     failed: int
 
     def spread(self, measure: str) -> Spread:
-        """The mean and the spread of a measure; not a number where no run has it."""
+        """The mean and the deviation of a measure; NaN if no run has it."""
         values = [row.numbers[measure] for row in self.rows if measure in row.numbers]
         if not values:
             return Spread(math.nan, math.nan)
@@ -136,7 +136,7 @@ class SweepResult:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The names of the numbers, in the order they were first seen."""
+        """The names of all measures, in the order of first appearance."""
         return tuple(dict.fromkeys(name for row in self.rows for name in row.numbers))
 
     @property
@@ -166,7 +166,7 @@ class SweepResult:
 
     @property
     def ranked(self) -> tuple[Group, ...]:
-        """The groups with a value of the goal's measure, the best first; of equals the earlier one."""
+        """The groups that have the goal's measure, best first; of equal groups, the earlier one first."""
         measure, sign = self.goal.measure, -1 if self.goal.is_highest else 1
         known = [group for group in self.groups if not math.isnan(group.spread(measure).mean)]
         return tuple(sorted(known, key=lambda group: sign * group.spread(measure).mean))
@@ -252,7 +252,7 @@ def run_count(spec: SweepSpec) -> int:
 
 
 def sweep(spec: SweepSpec, inputs: Inputs, workers: Workers, folder: str, on_done: Tell) -> SweepResult:
-    """Do every run of a sweep that the journal in the folder does not have yet. `on_done` is told of each run."""
+    """Run every point of a sweep that is not in the journal yet. `on_done` is called after each run."""
     with closing(Journal(Path(folder), inputs.digest)) as journal:
         sweeping = _Sweeping(SharedInputs(spec, inputs), workers, journal, on_done)
         match spec.search.method:
@@ -299,7 +299,7 @@ class _Sweeping:
         for done in range(0, spec.search.trials, OPTUNA_BATCH):
             asked = [study.ask() for _ in range(min(OPTUNA_BATCH, spec.search.trials - done))]
             suggested = [{axis.name: axis.suggested(trial) for axis in spec.space.searched} for trial in asked]
-            # A point that is suggested once more is not run once more, or its mean would count the same run twice.
+            # A point that is suggested again is not run again: its mean would count the same run twice.
             new = {tuple(point.values()): point for point in suggested if tuple(point.values()) not in known}
             rows = self.run([each for point in new.values() for each in spec.space.with_seeds(point)], first)
             first += len(rows)
@@ -311,7 +311,7 @@ class _Sweeping:
 
 
 def _tell(study: Study, trial: Any, rows: Sequence[Row], measure: str, optuna: ModuleType) -> None:
-    """Say what came of a trial: the mean over its seeds, or that it failed."""
+    """Report the result of a trial to Optuna: the mean over its seeds, or that it failed."""
     if any(row.error for row in rows):
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
     else:

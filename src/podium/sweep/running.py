@@ -31,11 +31,11 @@ from podium.timeline import Timeline, TimelineResult
 
 Numbers = dict[str, float]
 OWN_COLUMNS = ("run", "error")
-"""Of the rows, besides axes and measures."""
+"""The columns of rows besides axes and measures."""
 
 
 def measured(result: Simulation | TimelineResult, functions: Sequence[str]) -> Numbers:
-    """The numbers of a result: those of the user's functions, after a few that every run has."""
+    """The measures of a result: the built-in ones, then those of the user's functions."""
     numbers = (
         timeline_numbers(result)
         if isinstance(result, TimelineResult)
@@ -55,7 +55,7 @@ def _of_simulation(simulation: Simulation, *, brief: bool) -> Numbers:
 
 
 def _asked(name: str, result: Simulation | TimelineResult) -> Numbers:
-    """What a user's function says: a number, or several by name."""
+    """The measures that a user's function returns: one number, or several by name."""
     try:
         answer: Any = function_named(name)(result)
     except Exception as error:  # a user's function may fail in any way
@@ -72,7 +72,7 @@ def _is_finite(value: object) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A number of NumPy's as Python's."""
+    """Convert a NumPy number to a Python number."""
     return value.item() if hasattr(value, "item") else value
 
 
@@ -81,20 +81,20 @@ def _snake(name: str) -> str:
 
 
 class RunOutcome(NamedTuple):
-    """What came of a run: its numbers, or why it failed."""
+    """The outcome of a run: its measures, or why it failed."""
 
     numbers: Numbers
     error: str = ""
 
 
 class SharedInputs(NamedTuple):
-    """What all runs share."""
+    """The data that all runs share."""
 
     spec: SweepSpec
     inputs: Inputs
 
     def run(self, point: Point) -> RunOutcome:
-        """Do one run; a failure is an outcome too, so that it does not stop the others."""
+        """Execute one run. A failure is returned as an outcome, so that it does not stop the other runs."""
         try:
             numbers = measured(self._result(point), self.spec.measures)
             for name in (*OWN_COLUMNS, *point):
@@ -121,11 +121,13 @@ class SharedInputs(NamedTuple):
             objects = self._prepared(self.inputs.objects(cluster, trace), seed)
             groups = self.inputs.node_groups.get(point.get("nodeGroups", FIXED))
             with closing(scaled(Timeline(objects, events, **options), groups)) as timeline:
-                return timeline.run(spec.until)
+                result = timeline.run(spec.until)
+            for plugin, error in result.failed_plugins.items():
+                _refuse_own(plugin, error)
+            return result
         simulation = simulate(self._cluster(cluster, trace, seed), messages=False, **options)
         for placement in simulation.pending:
-            if placement.failed_plugin and placement.failed_plugin not in IN_TREE:
-                raise InputError(f"pod {placement.pod.key}: {placement.message}")
+            _refuse_own(placement.failed_plugin, f"pod {placement.pod.key}: {placement.message}")
         return simulation
 
     def _cluster(self, cluster: str, trace: str, seed: int) -> Cluster:
@@ -134,7 +136,7 @@ class SharedInputs(NamedTuple):
         return Cluster.from_objects(expand_workloads(self._prepared(self.inputs.objects(cluster, trace), seed)))
 
     def _prepared(self, objects: Objects, seed: int) -> Objects:
-        """The objects as the user's function makes them for a seed."""
+        """The objects that the user's function returns for a seed."""
         if not self.spec.prepare:
             return objects
         name = self.spec.prepare
@@ -148,6 +150,12 @@ class SharedInputs(NamedTuple):
         return objects.replaced(found, ())
 
 
+def _refuse_own(plugin: str, error: str) -> None:
+    """Let a run fail if a plugin of the user's own failed in it; its numbers would mean nothing."""
+    if plugin and plugin not in IN_TREE:
+        raise InputError(error)
+
+
 def described(point: Mapping[str, str]) -> str:
     """`config=FGD, seed=3`: the inputs of a run in a message."""
     return ", ".join(f"{name}={label}" for name, label in point.items()) or "the only run"
@@ -156,33 +164,33 @@ def described(point: Mapping[str, str]) -> str:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Done = tuple[int, Any]
-"""The place of an item among those that were given, and what came of it."""
+"""The index of an item, and its result."""
 CONNECT_WITHIN = 10
-"""Seconds after which a Dask scheduler that does not answer is given up."""
+"""How many seconds to wait for a Dask scheduler to answer."""
 ALLOWED_DEATHS = 10
-"""With how many dying workers a run may be lost before it counts as failed: it may be what kills them."""
+"""How many workers may die during a run before it counts as failed: the run itself may be what kills them."""
 
 
 class Workers(Protocol):
     """Calls a method of a shared object for many items."""
 
     def run(self, method: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]) -> Iterator[Done]:
-        """What comes of each item, as it is done; an exception where a worker could not do it at all."""
+        """Yield the result of each item as it is finished; an exception if no worker could execute it."""
         ...
 
 
 class InProcess:
-    """One after the other, in this process."""
+    """Runs items one after the other in this process."""
 
     def run(self, method: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]) -> Iterator[Done]:
         return ((place, method(shared, item)) for place, item in enumerate(items))
 
 
 class DaskWorkers:
-    """The workers of a Dask cluster.
+    """Runs items on the workers of a Dask cluster.
 
-    The shared object is part of the task graph: each worker gets it once, and a worker that comes later, or in the
-    place of one that died, gets it from the scheduler again.
+    The shared object is part of the task graph: each worker gets it once, and a worker that joins later gets it from
+    the scheduler.
     """
 
     def __init__(self, client: Any) -> None:
@@ -192,10 +200,10 @@ class DaskWorkers:
     def run(self, method: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]) -> Iterator[Done]:
         if self._sent is None or self._sent[0] is not shared:
             with warnings.catch_warnings():
-                # Dask would have large data scattered, which is lost with the worker that has it.
+                # Dask recommends to scatter large data, but scattered data is lost with its worker.
                 warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
                 self._sent = shared, self._client.submit(pickle.loads, pickle.dumps(shared))
-        # Dask reports a future that is interrupted while it is made.
+        # Dask logs a future that is interrupted while it is created.
         with interrupts_held_back():
             futures = [self._client.submit(method, self._sent[1], item, pure=False) for item in items]
         places = {future.key: place for place, future in enumerate(futures)}
@@ -216,7 +224,7 @@ def in_process() -> AbstractContextManager[Workers]:
 
 @contextmanager
 def local_processes(number: int) -> Iterator[Workers]:
-    """So many processes of this machine."""
+    """Start `number` worker processes on this machine."""
     distributed = _distributed()
     try:
         with interrupts_held_back():
@@ -258,7 +266,7 @@ def _distributed() -> ModuleType:
     dask.config.set(
         {
             "distributed.scheduler.allowed-failures": ALLOWED_DEATHS,
-            # A run keeps its process busy for seconds; watching it a hundred times a second would slow it down.
+            # A run keeps its process busy for seconds; profiling it a hundred times a second would slow it down.
             "distributed.worker.profile.enabled": False,
             "distributed.admin.tick.interval": "1s",
             "distributed.admin.system-monitor.interval": "5s",

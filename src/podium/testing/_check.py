@@ -108,7 +108,7 @@ class _Queued:
 
 
 def _check_repeatable(make: Callable[[], Plugin], samples: Samples) -> None:
-    """The same pod on the same cluster gets the same results, and the cluster stays as it was."""
+    """Check that the same pod on the same cluster gets the same results, and that the cluster does not change."""
     cluster = samples.cluster()
     first = [PluginRun(make(), pod, cluster).results() for pod in samples.pods]
     again = make()
@@ -119,7 +119,7 @@ def _check_repeatable(make: Callable[[], Plugin], samples: Samples) -> None:
 
 
 def _check_views(plugin: Plugin, samples: Samples) -> None:
-    """A node's result does not depend on the order of the nodes, nor, where results are kept, on the other nodes."""
+    """Check that a node's result does not depend on the order of nodes, nor on other nodes if results are kept."""
     cluster = samples.cluster()
     rows = cluster.nodes.rows
     for pod in samples.pods:
@@ -137,7 +137,7 @@ def _check_views(plugin: Plugin, samples: Samples) -> None:
 
 
 def _check_forms(plugin: Plugin, samples: Samples) -> None:
-    """A plugin that has both forms, for one node and for arrays of nodes, returns the same in both."""
+    """Check that a plugin with both forms, for one node and for arrays, returns the same from both."""
     kind = type(plugin)
     filters = isinstance(plugin, FilterPlugin) and _defines_both(kind, FilterPlugin, "filter", "filter_node")
     scores = isinstance(plugin, ScorePlugin) and _defines_both(kind, ScorePlugin, "score", "score_node")
@@ -154,7 +154,7 @@ def _defines_both(kind: type[Plugin], point: type[Plugin], array: str, single: s
 
 
 def _check_labels(plugin: Plugin, samples: Samples) -> None:
-    """Nodes with equal values of the labels that a ByNodeLabels plugin names get the same result."""
+    """Check that nodes with equal values of the labels that a ByNodeLabels plugin names get the same result."""
     cluster = samples.cluster()
     for pod in samples.pods:
         run = PluginRun(plugin, pod, cluster)
@@ -174,7 +174,7 @@ def _check_labels(plugin: Plugin, samples: Samples) -> None:
 
 
 def _check_concerns(plugin: Plugin, samples: Samples) -> None:
-    """A pod that the plugin does not concern passes everywhere and gets no scores."""
+    """Check that a pod which the plugin does not concern passes on all nodes and gets no scores."""
     if not isinstance(plugin, ForSomePods):
         return
     cluster = samples.cluster()
@@ -192,7 +192,9 @@ def _check_concerns(plugin: Plugin, samples: Samples) -> None:
 
 
 def _check_normalizing(plugin: Plugin, samples: Samples) -> None:
-    """Scores end up in 0..100; a NormalizesByMax plugin gives a score the same result however many nodes have it."""
+    """Check that scores end up in 0..100, and that a NormalizesByMax plugin normalizes each score independently of the
+    number of nodes that have it.
+    """
     if not isinstance(plugin, ScorePlugin):
         return
     cluster = samples.cluster()
@@ -214,7 +216,7 @@ def _check_normalizing(plugin: Plugin, samples: Samples) -> None:
 
 
 def _check_fixes(plugin: Plugin, samples: Samples) -> None:
-    """`fixes`, for each node that the plugin rejects, and `score_fixes`, for the others, return Change values."""
+    """Check that `fixes`, for rejected nodes, and `score_fixes`, for the others, return Change values."""
     cluster = samples.cluster()
     for pod in samples.pods:
         results = PluginRun(plugin, pod, cluster).results()
@@ -235,7 +237,7 @@ def _check_changes(plugin: Plugin, method: str, changes: list[Any]) -> None:
 
 
 def _check_sign(plugin: Plugin, samples: Samples) -> None:
-    """Pods with equal signatures get equal results, which are kept for all of them together."""
+    """Check that pods with equal signatures get equal results: they share the kept results."""
     cluster = samples.cluster()
     views = [PodView(cluster.infos.of(pod)) for pod in samples.pods]
     signatures = [call(plugin.name, "sign", plugin.sign, view) for view in views]
@@ -255,7 +257,7 @@ def _check_sign(plugin: Plugin, samples: Samples) -> None:
 
 
 def _check_reads(make: Callable[[], Plugin], reads: Aspect, samples: Samples) -> None:
-    """Results change only with the aspects in `reads`, and only for the node that changed."""
+    """Check that results change only with the aspects in `reads`, and only for the changed node."""
     cluster, plugin = samples.cluster(), make()
     kept = [PluginRun(plugin, pod, cluster) for pod in samples.pods]
     results_by_pod = [run.results() for run in kept]
@@ -274,7 +276,7 @@ def _check_reads(make: Callable[[], Plugin], reads: Aspect, samples: Samples) ->
 def _caught_up(
     run: PluginRun, old: PluginResults, change: ClusterChange, reads: Aspect, cluster: Cluster
 ) -> PluginResults:
-    """The results as the engine keeps them: the old ones, evaluated again where an aspect in `reads` changed."""
+    """The results as the engine would keep them: old ones, evaluated again only where an aspect in `reads` changed."""
     touched = change.aspects & reads
     if touched & SHARED_ASPECTS:
         return run.results()

@@ -1,6 +1,4 @@
-"""One plugin run as the engine calls it, with every returned value checked, and the small clusters and pods it is
-tried on.
-"""
+"""Runs one plugin as the engine does and checks every returned value; has the small clusters and pods for that."""
 
 from __future__ import annotations
 
@@ -57,7 +55,7 @@ T = TypeVar("T")
 
 
 def call(plugin: str, what: str, function: Callable[..., T], *args: Any) -> T:
-    """Call the function and return what it returns; a PluginError for whatever it raises."""
+    """Call a function; whatever it raises becomes a PluginError."""
     try:
         return function(*args)
     except Exception as error:  # a third party's code may fail in any way; its author needs to know where and how
@@ -94,7 +92,7 @@ class PluginResults(NamedTuple):
         )
 
     def difference(self, other: PluginResults, names: Sequence[str]) -> str:
-        """The first difference in words; empty if there is none. Points that were not called do not count."""
+        """Describe the first difference; empty if there is none. Points that were not called are ignored."""
         for what in ("pre_filter", "pre_score"):
             mine, theirs = getattr(self, what), getattr(other, what)
             if mine != theirs:
@@ -114,7 +112,7 @@ def _shown(answer: object) -> str:
 
 
 class PluginRun:
-    """One plugin on one pod. PreFilter and PreScore are called the first time only, and the cycle state is kept."""
+    """Runs one plugin on one pod. PreFilter and PreScore are called once, and the cycle state is kept."""
 
     def __init__(self, plugin: Plugin, pod: Pod, cluster: Cluster, *, one_at_a_time: bool = False) -> None:
         self.pod = pod
@@ -144,7 +142,7 @@ class PluginRun:
         return results
 
     def by_labels(self, results: PluginResults) -> Iterator[tuple[str, tuple[str, ...], Sequence[Any]]]:
-        """The labels that the plugin says decide its results: the point, the labels, and the results per node."""
+        """Per extension point, the labels that the plugin declares its results depend on, and the results per node."""
         plugin = self._plugin
         if not isinstance(plugin, ByNodeLabels):
             return
@@ -250,7 +248,7 @@ class PluginRun:
 
 
 class _ReadOnlyGuard:
-    """Finds out whether a plugin changes the pod or the cluster, which it may only read."""
+    """Detects that a plugin changes the pod or the cluster, which it may only read."""
 
     def __init__(self, plugin: str, pod: Pod, cluster: Cluster) -> None:
         self._plugin, self._pod, self._cluster = plugin, pod, cluster
@@ -277,7 +275,7 @@ class _ReadOnlyGuard:
             after = now[what]
             if isinstance(before, dict):
                 after = {key: after[key] for key in before}
-            # A resource that is read for the first time gets a column of its own; the others stay as they are.
+            # Reading a resource for the first time adds a column; only the other columns are compared.
             grown = isinstance(before, bytes) and what.startswith("an array") and after[: len(before)] == before
             if after != before and not grown:
                 raise PluginError(self._plugin, f"changes {what} in {point}: what it is given is to be read only")
@@ -325,7 +323,7 @@ class Samples:
         self.pods = [*(_renamed(pod, f"asked-{number}") for number, pod in enumerate(self._pods())), *waiting]
 
     def cluster(self) -> Cluster:
-        """The cluster; one of its rows is of a node that is gone."""
+        """The cluster; one of its rows is dead, its node was removed."""
         gone = Node(metadata=ObjectMeta(name="gone"))
         cluster = Cluster.from_objects([gone, *self.objects])
         cluster.remove(gone)
@@ -352,7 +350,7 @@ class Samples:
         return {key: self._random.choice(NUMBERS) for key in self._keys if self._random.random() < 0.7}
 
     def _pods(self) -> Iterator[Pod]:
-        """One pod for every part of a spec, and each of them once more with other labels."""
+        """One pod for every part of a spec, each also with other labels."""
         selector = LabelSelector(match_labels={"app": "web"})
         term = PodAffinityTerm(label_selector=selector, topology_key=ZONE)
         constraint = TopologySpreadConstraint(
@@ -374,7 +372,7 @@ class Samples:
                 yield Pod(metadata=ObjectMeta(namespace="default", labels=labels), spec=spec)
 
     def changes(self) -> Iterator[ClusterChange]:
-        """Changes one after the other, each of one thing; every node has its turn."""
+        """Changes to apply one after the other, each of one thing, on every node."""
         for number, node in enumerate(self.nodes):
             other = self.nodes[number - 1]
             yield _update("labels", Aspect.LABELS, node.name, _with_labels(other.metadata.labels | self._some_labels()))
@@ -435,7 +433,7 @@ def _with_status(**fields: object) -> Callable[[Node], Node]:
 
 
 def _relabelled_pods(node: str) -> Callable[[Cluster], None]:
-    """Give the pods on a node other labels; what they request and where they listen stays."""
+    """Give the pods on a node other labels, with the same requests and ports."""
 
     def apply(cluster: Cluster) -> None:
         for pod in cluster.pods_on(cluster.rows[node]):
@@ -450,7 +448,7 @@ def _putting(item: Object) -> Callable[[Cluster], None]:
 
 
 def _label_keys(plugin: type[Plugin]) -> set[str]:
-    """Strings in the plugin's code, and in constants it names, that could be keys of labels."""
+    """The strings in the plugin's code, and in constants it uses, that could be label keys."""
     found: set[str] = set()
     for kind in plugin.__mro__[: plugin.__mro__.index(Plugin)]:
         if kind.__module__ == Plugin.__module__:

@@ -1,4 +1,4 @@
-"""A cluster over simulated time: events happen, pods are scheduled, run and end; it can be saved and resumed."""
+"""Simulates a cluster over time: applies events and schedules, runs and ends pods. A run can be saved and resumed."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Companion(Protocol):
-    """Something besides the scheduler that looks at the cluster from time to time and changes it: an autoscaler."""
+    """Takes part in a timeline besides the scheduler and may change the cluster; the autoscaler is one."""
 
     def next_time(self) -> float | None:
-        """When it has something to do; None if only an event can change that."""
+        """The time of its next action; None if it has nothing to do until an event happens."""
         ...
 
     def act(self) -> bool:
-        """Do what is due now; whether that changed the cluster."""
+        """Do what is due now; returns whether that changed the cluster."""
         ...
 
     def report(self) -> Mapping[str, Any]:
-        """What it came to until now, as plain data."""
+        """Its results until now, as plain data."""
         ...
 
 
 class Timeline:
-    """A simulation: a cluster, what happens to it, and a scheduler that knows nothing of either being simulated.
+    """A simulation of a cluster, the events that change it, and the scheduler.
 
     The same objects, events and seed give the same history. Scheduling takes no simulated time.
     """
@@ -60,13 +60,15 @@ class Timeline:
         surroundings: Surroundings | None = None,
         **keywords: Unpack[SchedulerKeywords],
     ) -> None:
-        """`events` may also be a file of them, or dicts; `keywords` are those of `Scheduler`: tie_break, seed ..."""
+        """`events` may also be the name of a file, or dicts. `keywords` are those of `Scheduler`: tie_break, seed and
+        so on.
+        """
         read = events if isinstance(events, TimelineEvents) else read_timeline(events)
         surroundings = surroundings or Surroundings(controllers=not read.is_record)
         given = objects if isinstance(objects, Objects) else Objects(objects)
         there = expand_workloads(given) if surroundings.controllers else given
         if not read.is_record:
-            # A recording may begin in the middle, and it says what did happen.
+            # A recording may refer to objects from before it began.
             check_events(read.events, there)
         cluster = Cluster.from_objects(there)
         loop = SchedulerLoop(cluster, config, **keywords)
@@ -83,23 +85,23 @@ class Timeline:
         self.clock = self.world.clock
         self.events = events
         self.next_event = 0
-        """How many events have happened."""
+        """The number of events that have happened; the index of the next one."""
         self._moment = (-1, "")
         self._companion: Companion | None = None
-        # Long enough for every pod that waits to be tried once more.
+        # Seconds in which every waiting pod is tried once more.
         self._keeps_trying = FLUSH_AFTER + 2 * FLUSH_EVERY + loop.scheduler.config.pod_max_backoff_seconds
 
     @classmethod
     def around(
         cls, loop: SchedulerLoop, events: TimelineEvents, surroundings: Surroundings, epoch: datetime
     ) -> Timeline:
-        """A simulation of a loop that has its cluster already."""
+        """Make a simulation from a loop that has its cluster already."""
         timeline = cls.__new__(cls)
         timeline._set_up(loop, events, surroundings, epoch)
         return timeline
 
     def join(self, companion: Companion) -> None:
-        """Let an autoscaler take part from now on."""
+        """Add the companion, an autoscaler; it takes part from now on."""
         self._companion = companion
 
     @property
@@ -115,10 +117,11 @@ class Timeline:
         return self._moment[1]
 
     def run(self, until: float | None = None) -> TimelineResult:
-        """Let time pass until a moment, in seconds, or until nothing more happens; then say what happened so far.
+        """Simulate until a time, in seconds, or until nothing more happens; returns everything that has happened so
+        far.
 
-        Nothing more happens when the pods that still wait have been tried once more in vain, minutes later. A timeline
-        that was run until some time can be run on.
+        Nothing more happens once there are no events left and the waiting pods were tried again, minutes later, without
+        success. A timeline that was run until some time can be run further.
         """
         with collector_relaxed():
             while (at := self._next_time(until)) is not None and (until is None or at <= until):
@@ -140,7 +143,9 @@ class Timeline:
         self.loop.close()
 
     def _next_time(self, until: float | None) -> float | None:
-        """When the next thing happens. What failed is tried again for a while after something last happened."""
+        """The time of the next event, action or retry; None at the end. Retries alone end some minutes after the last
+        change.
+        """
         coming, planned = self._coming(), self.clock.next_time()
         certain = [] if coming is None else [coming.time]
         scaling = None if self._companion is None else self._companion.next_time()
@@ -165,7 +170,9 @@ class Timeline:
         return self.events.events[self.next_event] if self.next_event < len(self.events.events) else None
 
     def _live_through_this_moment(self) -> None:
-        """Everything that is due, then every event of this moment, then the scheduler, until it has nothing to do."""
+        """Carry out what was planned for now, then the events of now, then scheduling, until there is nothing left to
+        do now.
+        """
         while True:
             while (due := self.clock.take_due()) is not None:
                 self.world.happen(due)
@@ -182,8 +189,10 @@ class Timeline:
 
     def _carry_out(self, instruction: Instruction) -> None:
         match instruction:
-            # First, as on a full cluster nearly all instructions are of this kind.
-            case Unschedulable(pod, message, _, _):
+            # First, because on a full cluster nearly all instructions are of this kind.
+            case Unschedulable(pod, message, _, is_error, plugin):
+                if is_error:
+                    self.history.failed(pod.key, message, plugin)
                 self.history.unschedulable(pod.key, message, self.clock.now)
             case Bind(pod, node, attempts):
                 self.world.bind(pod, node, attempts)
@@ -198,9 +207,9 @@ class Timeline:
 
 
 def latest_moment(loop: SchedulerLoop) -> datetime:
-    """When a simulation without dates of its own begins: when the last pod that is there was made or started.
+    """The calendar time at which a simulation starts if its events have no dates.
 
-    Or when the last claim that is there was allocated.
+    It is the latest time in the objects at the beginning: when a pod was created or started, or a claim allocated.
     """
     latest = FIRST_MOMENT
     for pod in loop.pods.values():
@@ -224,14 +233,14 @@ def _moment(field: str, time: str | None) -> datetime:
 
 
 class TimelineSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a simulation. The log up to now is not part of it: the rest of the log goes on where it ended."""
+    """The saved state of a simulation, without its log; a resumed simulation logs only what happens from then on."""
 
     loop: LoopSnapshot
     now: float
     epoch: datetime
     surroundings: Surroundings
     events: str
-    """A digest of the events, to notice that others are used to go on."""
+    """A digest of the events, to refuse other events when it is resumed."""
     next_event: int
     planned: int
     dues: list[tuple[float, int, AnyDue]]
@@ -249,7 +258,7 @@ _DECODER = msgspec.json.Decoder(TimelineSnapshot)
 
 
 def save_timeline(timeline: Timeline) -> bytes:
-    """The simulation as JSON."""
+    """Save a simulation as JSON, for `resume_timeline`."""
     world, history = timeline.world, timeline.history
     snapshot = TimelineSnapshot(
         loop=take_snapshot(timeline.loop),
@@ -280,7 +289,7 @@ def resume_timeline(
     where: str = "snapshot",
     **keywords: Unpack[SchedulerKeywords],
 ) -> Timeline:
-    """A simulation that goes on where one was saved; events and configuration must be those of the first part."""
+    """Resume a saved simulation. The events and the configuration must be the same as before."""
     try:
         snapshot = _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -325,7 +334,7 @@ def _restore_history(timeline: Timeline, snapshot: TimelineSnapshot) -> None:
 
 
 def events_digest(events: TimelineEvents) -> str:
-    """Another text for other events."""
+    """A digest of the events: it differs for other events."""
     digest = hashlib.blake2b(digest_size=16)
     for event in events.events:
         digest.update(f"{event.time} {event.verb} {type(event.object).__name__} {event.object.key}\n".encode())

@@ -1,4 +1,4 @@
-"""The simulated cluster around the scheduler: applies events, starts and ends pods, adds and loses nodes."""
+"""Simulates the cluster around the scheduler: applies events, starts and ends pods, adds and removes nodes."""
 
 from __future__ import annotations
 
@@ -48,16 +48,17 @@ from podium.timeline.result import History, Life, round_time
 
 
 class Surroundings(Struct, frozen=True, kw_only=True):
-    """What the simulation assumes of everything but the scheduler. Times are in seconds."""
+    """Settings for everything but the scheduler: API server, controllers and kubelets. Times are in seconds."""
 
     extenders_bind: bool = False
-    """Whether extenders are asked to bind pods. They may do so for good, where the pods are not simulated to them."""
+    """Whether extenders are asked to bind pods. Off by default, because an extender might bind them in a real cluster.
+    """
     controllers: bool = True
-    """Whether workloads are turned into pods, and pods that are lost or evicted come back."""
+    """Whether controllers are simulated: they create the pods of workloads and recreate lost or evicted ones."""
     recreate_after: float = 1.0
-    """How long a controller takes to make a new pod."""
+    """How long a controller takes to create a new pod."""
     termination: float = 1.0
-    """How long a pod takes to end when it is told to, unless its grace period is shorter."""
+    """How long a pod takes to terminate, unless its grace period is shorter."""
     eviction_after: float = 300.0
     """How long pods stay on a node that failed, unless their tolerations say otherwise."""
     drain_retry: float = 5.0
@@ -86,19 +87,19 @@ class World:
     def __init__(
         self, loop: SchedulerLoop, history: History, surroundings: Surroundings, moment: Callable[[], str]
     ) -> None:
-        """`moment` says what time it is on the calendar."""
+        """`moment` returns the simulated calendar time."""
         self.loop, self.history, self.surroundings, self._moment = loop, history, surroundings, moment
         self.clock = VirtualClock()
         self.controllers = Controllers(loop.cluster, loop.pods)
         self.disruptions = Disruptions()
         self.held: dict[str, int] = {}
-        """Pods whose lifetime is over, but whose node cannot be reached, with their serial numbers."""
+        """By pod, the serial number of pods whose lifetime is over but whose node is unreachable."""
         self.leaving: dict[str, float] = {}
-        """When the pods are evicted that do not tolerate their node's taints any longer."""
+        """By pod, the time at which it is evicted because it no longer tolerates its node's taints."""
         self.draining: set[str] = set()
 
     def settle_in(self) -> None:
-        """Take over the pods, nodes and budgets that are there from the beginning."""
+        """Register the pods, nodes and budgets that exist at the beginning."""
         for pod in self.loop.pods.values():
             life = self.history.arrived(pod.key, self.clock.now, lifetime_of(pod))
             if pod.spec.node_name:
@@ -110,7 +111,7 @@ class World:
     # -- events ------------------------------------------------------------------------------------------------------
 
     def apply(self, event: TimedEvent) -> None:
-        """Let an event happen."""
+        """Apply an event to the cluster."""
         item = event.object
         self._note(str(event.verb), kind=type(item).__name__, name=item.key)
         self._notice_vain(event)
@@ -122,7 +123,7 @@ class World:
             self._object_event(event.verb, item)
 
     def _notice_vain(self, event: TimedEvent) -> None:
-        """Note an event that has no effect, or less than it says."""
+        """Record a warning for an event without effect, or with less effect than it asks for."""
         item, name = event.object, event.object.key
         is_there = self._is_there(item)
         if event.verb not in (Verb.ADD, Verb.UPDATE):
@@ -153,7 +154,7 @@ class World:
         elif current is None:
             self._create(self.controllers.prioritised(pod), lifetime)
         else:
-            # Where a pod runs, and since when, is for the simulation to say.
+            # The simulation decides where a pod runs; an update does not change that.
             metadata = replace(pod.metadata, uid=current.metadata.uid)
             spec = replace(pod.spec, node_name=current.spec.node_name)
             pod = self.controllers.prioritised(replace(pod, metadata=metadata, spec=spec, status=current.status))
@@ -226,7 +227,7 @@ class World:
     # -- what is due -------------------------------------------------------------------------------------------------
 
     def happen(self, due: AnyDue) -> None:
-        """Let something happen that was planned."""
+        """Carry out something that was planned for now."""
         match due:
             case Create(new, lifetime, replaces):
                 if new.key not in self.loop.pods:
@@ -256,7 +257,7 @@ class World:
     # -- pods --------------------------------------------------------------------------------------------------------
 
     def bind(self, pod: Pod, node: str, attempts: int) -> None:
-        """The scheduler bound a pod: it runs from now on."""
+        """Start a pod that the scheduler bound to a node."""
         pod = self.loop.pods[pod.key]
         life = self.history.bound(pod.key, node, attempts, self.clock.now)
         self._note("bind", pod=pod.key, node=node, waited=round_time(life.waited or 0.0), attempts=attempts)
@@ -267,23 +268,23 @@ class World:
         if node in self.loop.cluster.rows:
             self._begin(pod, life)
         else:
-            # The node went while the pod waited at Permit.
+            # The node was removed while the pod waited at Permit.
             self._lose(pod)
 
     def preempt(self, pod: Pod, by: Pod, node: str) -> None:
-        """The scheduler wants a pod gone to make room for another one."""
+        """Evict a pod because the scheduler makes room for another one."""
         if not pod.terminating:
             self._note("evict", pod=pod.key, node=node, reason="preempted", by=by.key)
             self._evict(pod)
 
     def change(self, pod: Pod, before: Object, after: Object | None) -> None:
-        """The scheduler changed an object on account of a pod, or deleted it."""
+        """Apply a change that the scheduler made to an object for a pod; `after` is None if it deleted the object."""
         what, kind = "delete" if after is None else "update", type(before).__name__
         self._note(what, kind=kind, name=before.key, by=pod.key)
         self._report(EventType.DELETE if after is None else EventType.UPDATE, after or before)
 
     def nominate(self, pod: Pod, node: str) -> None:
-        """The scheduler noted the node that a pod waits for."""
+        """Record the node that the scheduler nominated a pod to."""
         current = self.loop.pods.get(pod.key)
         if current is not None and not current.spec.node_name:
             self._note("nominate", pod=pod.key, node=node)
@@ -307,7 +308,7 @@ class World:
         self.disruptions.pod_is(pod, is_healthy=self._is_healthy(pod))
 
     def _begin(self, pod: Pod, life: Life) -> None:
-        """A pod starts to run, or goes on to end if it was told to before."""
+        """Plan the end of a pod that now runs: of its lifetime, of its termination, or because of its node's taints."""
         if pod.terminating:
             self.clock.plan(self.surroundings.termination, Terminate(pod.key, life.serial))
         if life.lifetime is not None:
@@ -315,7 +316,7 @@ class World:
         self._watch_taints(pod, life)
 
     def _evict(self, pod: Pod) -> None:
-        """Tell a pod to end; its controller makes another one, a StatefulSet once the first is gone."""
+        """Start the termination of a pod; its controller recreates it at once, a StatefulSet only when it is gone."""
         self.disruptions.evicted(pod)
         grace = pod.spec.termination_grace_period_seconds
         takes = self.surroundings.termination if grace is None else min(self.surroundings.termination, grace)
@@ -332,7 +333,7 @@ class World:
             self.clock.plan(after + self.surroundings.recreate_after, Create(new, life.lifetime, pod.key))
 
     def _finish(self, pod: Pod) -> None:
-        """A pod has done what it had to do."""
+        """End a pod whose lifetime is over; a Job may start its next one."""
         life = self.history.current[pod.key]
         self._note("finish", pod=pod.key, node=life.node)
         self._end(pod)
@@ -341,7 +342,7 @@ class World:
             self.clock.plan(self.surroundings.recreate_after, Create(new, life.lifetime, pod.key))
 
     def _end(self, pod: Pod) -> None:
-        """A pod is no more."""
+        """Remove a pod from the cluster and the history."""
         self.history.ended(pod.key, self.clock.now)
         self.held.pop(pod.key, None)
         self.leaving.pop(pod.key, None)
@@ -351,7 +352,7 @@ class World:
         self._release_claims(pod)
 
     def _release_claims(self, pod: Pod) -> None:
-        """Give back the devices that a pod had; claims that were made for it go with it."""
+        """Release the devices of a pod that ended, and delete the claims that were created for it."""
         store = self.loop.cluster.store
         for _, after in releases(pod, store):
             self._report(EventType.UPDATE, after)
@@ -361,7 +362,7 @@ class World:
                 self._report(EventType.DELETE, claim)
 
     def _make_devices_ready(self, pod: Pod) -> None:
-        """Let drivers report of the devices of a pod that they are ready: here that takes no time."""
+        """Report the devices of a pod as ready; simulated drivers need no time for that."""
         for name in claim_names(pod):
             claim = self.loop.cluster.store.of(ResourceClaim).get(name, pod.namespace)
             after = None if claim is None else made_ready(claim)
@@ -387,7 +388,7 @@ class World:
                 self.clock.plan(0.0, Finish(pod.key, life.serial))
 
     def _node_gone(self, node: Node) -> None:
-        """A node is gone, and the pods on it are lost."""
+        """Remove a node; the pods on it are lost."""
         lost = self._on(node.name)
         self.draining.discard(node.name)
         self._report(EventType.DELETE, node)
@@ -395,7 +396,7 @@ class World:
             self._lose(pod)
 
     def _lose(self, pod: Pod) -> None:
-        """A pod is gone with its node; its controller makes another one, unless that one would belong there too."""
+        """End a pod that lost its node; its controller recreates it, unless the pod belonged to that node."""
         life = self.history.current[pod.key]
         self._note("lost", pod=pod.key, node=life.node)
         self._end(pod)
@@ -403,7 +404,7 @@ class World:
             self._recreate(pod, life, 0.0)
 
     def _drain(self, name: str) -> None:
-        """Evict the pods of a node that budgets let go, and come back later for the others."""
+        """Evict the pods of a node as far as budgets allow, and plan another try for the rest."""
         is_blocked = False
         for pod in self._on(name):
             if pod.terminating or belongs_to_node(pod):
@@ -419,7 +420,7 @@ class World:
             self.draining.discard(name)
 
     def _watch_taints(self, pod: Pod, life: Life) -> None:
-        """Plan when a pod has to leave a node it does not tolerate, unless it has to anyway before that."""
+        """Plan the eviction of a pod that does not tolerate its node's taints, unless an earlier one is planned."""
         cluster = self.loop.cluster
         taints = cluster.node(life.node).spec.taints if life.node in cluster.rows else []
         seconds = patience(pod.spec.tolerations, taints, self.surroundings.eviction_after) if taints else None
@@ -433,7 +434,7 @@ class World:
         return name in self.loop.cluster.rows and is_unreachable(self.loop.cluster.node(name))
 
     def _on(self, name: str) -> list[Pod]:
-        """The pods that are bound to a node; those that wait at Permit are not yet."""
+        """The pods bound to a node, without those that still wait at Permit."""
         row = self.loop.cluster.rows.get(name)
         placed = () if row is None else self.loop.cluster.placed_on(row)
         return [pod for pod in (self.loop.pods[each.pod.key] for each in placed) if pod.spec.node_name]
@@ -441,13 +442,13 @@ class World:
     # -- the rest ----------------------------------------------------------------------------------------------------
 
     def refresh_budgets(self) -> None:
-        """Let budgets say how many more pods they let go."""
+        """Update the status of budgets that changed: how many disruptions they allow."""
         if self.disruptions:
             for budget in list(self.disruptions.take_changed()):
                 self._report(EventType.UPDATE, budget)
 
     def watch(self, budget: PodDisruptionBudget) -> None:
-        """Keep a budget's status up to date from now on."""
+        """Start to keep a budget's status up to date."""
         pods = {key: (pod, self._is_healthy(pod)) for key, pod in self.loop.pods.items()}
         self.disruptions.budget_is(budget, pods)
 

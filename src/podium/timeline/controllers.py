@@ -1,6 +1,4 @@
-"""The controllers of a simulated cluster: they make pods for workloads, replace lost ones, and keep
-PodDisruptionBudgets.
-"""
+"""The controllers of a simulated cluster: create pods of workloads, replace lost ones, update budgets."""
 
 from __future__ import annotations
 
@@ -46,41 +44,41 @@ Owner = tuple[str, str, str]
 
 
 class Saved(msgspec.Struct, frozen=True):
-    """What controllers remember besides the objects themselves."""
+    """The state of the controllers that a snapshot keeps besides the objects."""
 
     names: dict[str, int]
     succeeded: dict[str, int]
 
 
 class ScalingChange(NamedTuple):
-    """What has to change for a workload to have the pods it wants."""
+    """The objects to create and the pods to delete so that a workload has the pods it wants."""
 
     missing: list[Object]
     surplus: list[Pod]
 
 
 class Controllers:
-    """The controllers of one cluster. `pods` are those there are, by namespace and name, as they come and go."""
+    """The controllers of one cluster. `pods` is the live dict of all pods, by namespace/name."""
 
     def __init__(self, cluster: Cluster, pods: Mapping[str, Pod]) -> None:
         self._cluster, self._pods = cluster, pods
         self._owned: dict[Owner, dict[str, None]] = {}
         self._names: Counter[str] = Counter()
-        """How often each name, by namespace, was given away."""
+        """How often each name was used for a new pod, by namespace/name."""
         self._succeeded: Counter[str] = Counter()
         self._priorities: tuple[int, Priorities] = (-1, Priorities(()))
         for pod in pods.values():
             self.note(pod)
 
     def note(self, pod: Pod) -> None:
-        """A pod was created."""
+        """Register a pod that was created."""
         self._names[pod.key] += 1
         owner = _owner(pod)
         if owner is not None:
             self._owned.setdefault(owner, {})[pod.key] = None
 
     def forget(self, pod: Pod) -> None:
-        """A pod is gone."""
+        """Forget a pod that is gone."""
         owner = _owner(pod)
         if owner is not None and owner in self._owned:
             self._owned[owner].pop(pod.key, None)
@@ -100,14 +98,14 @@ class Controllers:
     # -- pods come back ----------------------------------------------------------------------------------------------
 
     def replacement(self, pod: Pod) -> Pod | None:
-        """The pod that takes the place of one that was lost or evicted; None if no controller makes one."""
+        """The pod that replaces a lost or evicted one; None if no controller recreates it."""
         owner = pod.metadata.controller
         if owner is None or owner.kind not in RECREATED_BY:
             return None
         return self._like(pod, pod.name if owner.kind == "StatefulSet" else "")
 
     def next_of_job(self, pod: Pod) -> Pod | None:
-        """The pod that a Job starts when one of its pods is done; None if the Job has no more to do."""
+        """The next pod of a Job after one of its pods finished; None if the Job is complete."""
         owner = pod.metadata.controller
         if owner is None or owner.kind != "Job":
             return None
@@ -121,7 +119,7 @@ class Controllers:
         return self._like(pod, "") if left > 0 and running < job.spec.parallelism else None
 
     def _like(self, pod: Pod, name: str) -> Pod:
-        """A new pod of the same spec; without a name, it gets one of its own."""
+        """A new pod with the same spec; with an empty `name`, a new name is made."""
         if not name:
             prefix = pod.metadata.generate_name or f"{_base(pod)}-"
             name = self._fresh_name(pod.namespace, prefix)
@@ -140,7 +138,9 @@ class Controllers:
     # -- workloads ---------------------------------------------------------------------------------------------------
 
     def scale(self, workload: Object) -> ScalingChange:
-        """What to make and what to delete for a workload that came or changed, as far as its pods' number goes."""
+        """The pods to create and to delete for a workload that was added or changed. Only the number of pods is
+        adjusted.
+        """
         known = [*self._classes(), *self._belongings(workload), workload]
         if isinstance(workload, DaemonSet):
             known += [self._cluster.node(name) for name in self._cluster.rows]
@@ -153,16 +153,16 @@ class Controllers:
         return ScalingChange(made, surplus)
 
     def daemons_for(self, node: Node) -> list[Object]:
-        """The pods that DaemonSets make for a node that joined."""
+        """The objects that DaemonSets create for a new node, mainly pods."""
         sets = list(self._cluster.store.of(DaemonSet))
         return self._made([*self._classes(), node, *sets]) if sets else []
 
     def owned_by(self, workload: Object) -> list[Pod]:
-        """The pods of a workload, and of what it made on the way."""
+        """The pods of a workload, including those of its ReplicaSets."""
         return [self._pods[key] for owner in self._owners(workload) for key in self._owned.get(owner, ())]
 
     def made_by(self, workload: Object) -> list[ReplicaSet]:
-        """What a workload made, other than pods."""
+        """The ReplicaSets that a workload created."""
         return self._replica_sets(workload) if isinstance(workload, Deployment) else []
 
     def _made(self, known: list[Object]) -> list[Object]:
@@ -171,7 +171,7 @@ class Controllers:
         return [self._renamed(item) if isinstance(item, Pod) else item for item in made]
 
     def _renamed(self, pod: Pod) -> Pod:
-        """The pod, under another name if there was one of this name before."""
+        """The pod, renamed if a pod had its name before."""
         if not self._names[pod.key]:
             return pod
         return self._like(pod, pod.name if _kind(pod) == "StatefulSet" else "")
@@ -227,7 +227,7 @@ def _ordinal(pod: Pod) -> int:
 
 UNREACHABLE, NOT_READY = "node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"
 UNREACHABLE_TAINTS = (Taint(key=UNREACHABLE, effect=NO_SCHEDULE), Taint(key=UNREACHABLE, effect=NO_EXECUTE))
-"""What a node gets that fails."""
+"""The taints of a node that failed."""
 
 
 def is_unreachable(node: Node) -> bool:
@@ -239,10 +239,10 @@ def without_unreachable(taints: Iterable[Taint]) -> list[Taint]:
 
 
 def patience(tolerations: Sequence[Toleration], taints: Iterable[Taint], when_failed: float) -> float | None:
-    """How many seconds a pod may stay on a node with these taints; None for as long as it likes.
+    """How many seconds a pod may stay on a node with these taints; None for no limit.
 
-    `when_failed` is what a pod gets that does not say how long it tolerates its node being out of reach or not ready:
-    the API server gives every pod such a toleration.
+    `when_failed` applies to a pod without a toleration of its own for unreachable or not-ready nodes: the API server
+    adds one with this time to every pod.
     """
     shortest: float | None = None
     for taint in taints:
@@ -260,7 +260,7 @@ def patience(tolerations: Sequence[Toleration], taints: Iterable[Taint], when_fa
 
 
 class _Budget:
-    """One budget, and the pods it protects."""
+    """A PodDisruptionBudget and the pods it protects."""
 
     def __init__(self, budget: PodDisruptionBudget) -> None:
         self.budget = budget
@@ -268,11 +268,11 @@ class _Budget:
         self.expected: set[str] = set()
         self.healthy: set[str] = set()
         self.left = budget.status.disruptions_allowed
-        """How many more pods may go, for a budget that does not say what it wants."""
+        """The disruptions that are left, for a budget whose spec has neither a minimum nor a maximum."""
 
     @property
     def is_counted(self) -> bool:
-        """Whether the budget says what it wants, rather than only what is allowed now."""
+        """Whether the spec has a minimum or a maximum to count by; otherwise only the status counts."""
         return self.budget.spec.min_available is not None or self.budget.spec.max_unavailable is not None
 
     def allowed(self) -> int:
@@ -287,7 +287,7 @@ class _Budget:
 
 
 class Disruptions:
-    """The budgets of a cluster. Tell it of every pod and budget that changes; `take_changed` has the new budgets."""
+    """Keeps the PodDisruptionBudgets of a cluster up to date. It must be told of every pod and budget that changes."""
 
     def __init__(self) -> None:
         self._budgets: dict[str, dict[str, _Budget]] = {}
@@ -298,7 +298,7 @@ class Disruptions:
         return bool(self._budgets)
 
     def budget_is(self, budget: PodDisruptionBudget, pods: Mapping[str, tuple[Pod, bool]]) -> None:
-        """A budget came or changed; `pods` are all there are, each with whether it is healthy."""
+        """Add or change a budget. `pods` are all pods of the cluster, each with whether it is healthy."""
         found = self._budgets.setdefault(budget.namespace, {})[budget.name] = _Budget(budget)
         for pod, is_healthy in pods.values():
             if pod.namespace == budget.namespace:
@@ -310,7 +310,7 @@ class Disruptions:
             self._budgets.pop(budget.namespace, None)
 
     def pod_is(self, pod: Pod, *, is_healthy: bool) -> None:
-        """A pod came or changed; it is healthy if it runs and is not on its way out."""
+        """Add or change a pod. It is healthy if it runs and is not terminating."""
         for budget in self._budgets.get(pod.namespace, {}).values():
             self._note(budget, pod, is_healthy)
 
@@ -322,7 +322,7 @@ class Disruptions:
                 self._touch(budget)
 
     def may_evict(self, pod: Pod) -> bool:
-        """Whether all budgets that protect the pod let it go; a pod that does not run harms none."""
+        """Whether all budgets that protect the pod allow its eviction; always for a pod that does not run."""
         return all(budget.allowed() > 0 for budget in self._protecting(pod))
 
     def has_budget(self, pod: Pod) -> bool:
@@ -330,19 +330,19 @@ class Disruptions:
         return bool(self._protecting(pod))
 
     def may_evict_all(self, pods: Iterable[Pod]) -> bool:
-        """Whether all budgets let all of these pods go at once."""
+        """Whether the budgets allow to evict all of these pods together."""
         counts = Counter(id(budget) for pod in pods for budget in self._protecting(pod))
         budgets = (budget for found in self._budgets.values() for budget in found.values())
         return all(counts[id(budget)] <= budget.allowed() for budget in budgets if id(budget) in counts)
 
     def evicted(self, pod: Pod) -> None:
-        """A pod was evicted: budgets that cannot tell from the pods there are allow one less."""
+        """Count an eviction: a budget that is not counted from its pods allows one less."""
         for budget in self._protecting(pod):
             budget.left = max(budget.left - 1, 0)
             self._touch(budget)
 
     def take_changed(self) -> Iterator[PodDisruptionBudget]:
-        """The budgets whose status is another one now, as they are."""
+        """The budgets whose status changed since the last call, with the new status."""
         dirty, self._dirty = self._dirty, {}
         for namespace, name in dirty:
             budget = self._budgets.get(namespace, {}).get(name)

@@ -19,19 +19,20 @@ from podium.manifests.checks import check
 from podium.manifests.decode import decode, entries, full_name, type_of
 from podium.manifests.defaults import default_object
 from podium.manifests.files import Document, read_bytes
+from podium.manifests.located import Section
 from podium.model import Node, Object, Pod, ReplicaSet
 from podium.timeline.controllers import WORKLOADS
 
 STDIN = "-"
 STDIN_NAME = "stdin"
 LIFETIME = "podium/lifetime"
-"""The annotation that says how long a pod runs."""
+"""The annotation of a pod that sets how long it runs."""
 LONGEST = 10 * 366 * 86_400
-"""The last second there can be: ten years."""
+"""The latest time of an event, in seconds: ten years."""
 
 
 class Verb(StrEnum):
-    """What happens to an object. Those after `delete` happen to nodes."""
+    """What happens to an object; the verbs after `delete` apply to nodes only."""
 
     ADD = "add"
     UPDATE = "update"
@@ -46,16 +47,16 @@ NODE_VERBS = frozenset((Verb.FAIL, Verb.CORDON, Verb.UNCORDON, Verb.DRAIN))
 
 
 class TimedEvent(NamedTuple):
-    """Something happens to an object, `time` seconds after the beginning; `lifetime` is that of a pod, in seconds."""
+    """Something happens to an object, `time` seconds after the beginning. A pod runs for `lifetime` seconds."""
 
     time: float
     verb: Verb
     object: Object
     lifetime: float | None = None
     where: str = ""
-    """The file and line it stands in."""
+    """The file and the line of the event."""
     says_lifetime: bool = False
-    """Whether it is the event that says the lifetime, rather than the pod."""
+    """Whether the lifetime is given by the event and not by the pod's annotation."""
 
 
 class TimelineEvents(NamedTuple):
@@ -63,11 +64,11 @@ class TimelineEvents(NamedTuple):
 
     events: tuple[TimedEvent, ...]
     epoch: datetime | None = None
-    """What second 0 is on the calendar, where the events say so."""
+    """The calendar time of second 0, if the events have dates."""
     is_record: bool = False
-    """Whether kube-scheduler-simulator recorded them: then they say themselves what controllers did."""
+    """Whether kube-scheduler-simulator recorded them; they then include what controllers did."""
     ignored: Mapping[str, int] = MappingProxyType({})
-    """How many events were about objects of each kind that scheduling does not read."""
+    """By kind that scheduling does not read, the number of ignored events."""
 
 
 NOTHING = msgspec.Raw(b"")
@@ -87,7 +88,7 @@ _UNKNOWN_FIELD = re.compile("unknown field `(.*)`")
 
 
 class _Raw(NamedTuple):
-    """An event before its time is counted from the beginning."""
+    """An event whose time is not yet relative to the beginning."""
 
     where: str
     time: float | datetime
@@ -98,9 +99,9 @@ class _Raw(NamedTuple):
 
 
 def read_timeline(source: str | Iterable[Mapping[str, Any]]) -> TimelineEvents:
-    """The events of a file of JSON lines, plain or gzip, of stdin (`-`), or of dicts.
+    """Read events from a file of JSON lines, plain or gzip, from stdin (`-`), or from dicts.
 
-    InputError, one line, that names the line for anything that cannot be used.
+    Raises an InputError that names the line that is wrong.
     """
     found: list[_Raw] = []
     ignored: Counter[str] = Counter()
@@ -156,7 +157,7 @@ def _decoded(line: bytes, where: str) -> _Line:
 
 
 def _event(line: _Line, where: str) -> _Raw | str:
-    """The event of a line; the kind of its object if that is none that scheduling reads."""
+    """The event of a line; or only the kind of its object if scheduling does not read that kind."""
     if _is_there(line.object) == _is_there(line.resource):
         raise InputError("needs an `object`, or a `resource` as kube-scheduler-simulator records it", where)
     try:
@@ -222,7 +223,7 @@ def _lifetime(line: _Line, verb: Verb, item: Object, where: str) -> float | None
 
 
 def lifetime_of(pod: Pod, where: str = "") -> float | None:
-    """How long a pod says it runs, in seconds; None for one that does not."""
+    """The lifetime in a pod's annotation, in seconds; None if it has none."""
     text = pod.metadata.annotations.get(LIFETIME)
     return None if text is None else _duration(text, f"annotation {LIFETIME}", where or f"pod {pod.key}")
 
@@ -234,6 +235,20 @@ def _duration(given: float | str, what: str, where: str) -> float:
         raise InputError(f"{what} {given!r} is not a duration such as 300s or 1h30m", where) from None
     if not 0 <= seconds <= LONGEST:
         raise InputError(f"{what} {given!r} is not a duration from 0 on, up to ten years", where)
+    return seconds
+
+
+def read_duration(given: Section, field: str, default: float = 0.0) -> float:
+    """Read a field of a file as seconds, from a text such as 10m or a number of seconds."""
+    value: Any = given.raw(field)
+    if value is None:
+        return default
+    try:
+        seconds = parse_duration(value) / SECOND if isinstance(value, str) else float(value)
+    except (ValueError, TypeError):
+        seconds = -1.0
+    if not 0 <= seconds <= LONGEST or isinstance(value, bool):
+        given.refuse(field, f"is {value!r}; it needs a duration such as 10m or 90s, up to ten years")
     return seconds
 
 
@@ -255,9 +270,10 @@ COMES = (Verb.ADD, Verb.UPDATE)
 
 
 def check_events(events: Iterable[TimedEvent], objects: Iterable[Object]) -> None:
-    """InputError for the first event that takes away or changes an object that was never there.
+    """Raise an InputError for the first event that deletes or changes an object that never existed.
 
-    `objects` are there from the beginning. What went by then is no error, nor what a workload may have made.
+    `objects` exist at the beginning. An object that is gone by then is no error, nor one that a workload may have
+    created.
     """
     there: set[tuple[type[Object], str]] = set()
     made_by: list[str] = []
@@ -291,32 +307,32 @@ def _problem(event: TimedEvent, comes_at: float | None) -> str:
 
 
 class Due(msgspec.Struct, frozen=True, tag=True):
-    """Something that happens by itself at its time."""
+    """Something planned for a time."""
 
 
 class Finish(Due, frozen=True):
-    """A pod's lifetime is over, if it is still the same one that `serial` numbers."""
+    """The lifetime of a pod is over; ignored if the pod of that name has another serial number by then."""
 
     pod: str
     serial: int
 
 
 class Terminate(Due, frozen=True):
-    """A pod that was told to end is gone."""
+    """A terminating pod is gone."""
 
     pod: str
     serial: int
 
 
 class Lose(Due, frozen=True):
-    """A pod that does not tolerate its node's taints any longer is evicted."""
+    """A pod is evicted because it no longer tolerates its node's taints."""
 
     pod: str
     serial: int
 
 
 class Create(Due, frozen=True):
-    """A controller makes a pod."""
+    """A controller creates a pod."""
 
     pod: Pod
     lifetime: float | None
@@ -333,14 +349,14 @@ AnyDue = Finish | Terminate | Lose | Create | ContinueDrain
 
 
 class ClockEntry(msgspec.Struct, frozen=True, order=True, array_like=True):
-    """Something due at a time; of several at the same time, the one that was planned first comes first."""
+    """Something due at a time; of several due at the same time, the one planned first comes first."""
 
     time: float
     number: int
 
 
 class VirtualClock:
-    """What time it is, in seconds, and what is due when."""
+    """The simulated time, in seconds, and what is planned."""
 
     def __init__(self, now: float = 0.0) -> None:
         self.now = now
@@ -349,7 +365,7 @@ class VirtualClock:
         self._dues: dict[int, AnyDue] = {}
 
     def plan(self, after: float, due: AnyDue) -> None:
-        """Let something happen after some seconds."""
+        """Plan something `after` seconds from now."""
         self._planned += 1
         self._dues[self._planned] = due
         heapq.heappush(self._heap, ClockEntry(self.now + after, self._planned))
@@ -358,17 +374,17 @@ class VirtualClock:
         return self._heap[0].time if self._heap else None
 
     def has_only(self, kind: type[Due]) -> bool:
-        """Whether everything that is due is of one kind; also if nothing is."""
+        """Whether everything planned is of one kind; True if nothing is planned."""
         return all(isinstance(due, kind) for due in self._dues.values())
 
     def take_due(self) -> AnyDue | None:
-        """The next thing that is due by now; None if nothing is."""
+        """Take out the next thing that is due by now; None if nothing is."""
         if not self._heap or self._heap[0].time > self.now:
             return None
         return self._dues.pop(heapq.heappop(self._heap).number)
 
     def save(self) -> list[tuple[float, int, AnyDue]]:
-        """Everything that is due, to be given to `restore`."""
+        """Everything that is planned, for `restore`."""
         return [(entry.time, entry.number, self._dues[entry.number]) for entry in sorted(self._heap)]
 
     def restore(self, saved: list[tuple[float, int, AnyDue]], planned: int) -> None:

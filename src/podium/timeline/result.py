@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil, floor
 from typing import Any
@@ -21,7 +21,7 @@ COUNTS = ("time", "nodes", "running", "active", "backoff", "unschedulable", "gat
 
 
 class Life(msgspec.Struct):
-    """A pod from when it came; times are in seconds, and None for what has not happened."""
+    """The life of one pod. Times are in seconds, None for what has not happened."""
 
     pod: str
     serial: int
@@ -34,7 +34,7 @@ class Life(msgspec.Struct):
 
     @property
     def waited(self) -> float | None:
-        """How long the pod waited for its node; None if it has not got one."""
+        """How long the pod waited for its node, in seconds; None if it has none."""
         return None if self.bound is None else self.bound - self.arrived
 
 
@@ -49,42 +49,44 @@ class Sample(msgspec.Struct, frozen=True):
     unschedulable: int
     gated: int
     waiting: int
-    """Pods whose node is chosen and that Permit plugins let wait."""
+    """Pods whose node is chosen and that wait at Permit."""
     requested: dict[str, int]
     allocatable: dict[str, int]
 
     @property
     def queued(self) -> int:
-        """The depth of the queue: everything that waits for a node."""
+        """The number of pods that wait for a node."""
         return self.active + self.backoff + self.unschedulable + self.gated
 
     def utilisation(self, resource: str) -> float:
-        """How much of a resource is requested, from 0 to 1."""
+        """The requested share of a resource, from 0 to 1."""
         allocatable = self.allocatable.get(resource, 0)
         return self.requested.get(resource, 0) / allocatable if allocatable else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineResult:
-    """A simulated stretch of time."""
+    """The result of a simulated timeline."""
 
     log: tuple[EventRecord, ...]
     """Everything that happened, in order."""
     lives: tuple[Life, ...]
-    """Every pod, in the order they came."""
+    """Every pod, in order of arrival."""
     samples: tuple[Sample, ...]
     end: float
-    """The time it ended, in seconds."""
+    """The time at the end, in seconds."""
     warnings: tuple[str, ...] = ()
-    """Events that came to nothing, one line for each sort."""
+    """Warnings, one line for each sort: events without effect, and errors that kept pods waiting."""
     scaling: Mapping[str, Any] | None = None
-    """What an autoscaler came to: cost, node hours, nodes added and removed, by group; None without one."""
+    """The autoscaler's report: cost, node hours, nodes added and removed, in total and by group; None without one."""
+    failed_plugins: Mapping[str, str] = field(default_factory=dict)
+    """By plugin that failed on pods, the first pod and the error."""
 
     @property
     def pending_times(self) -> dict[str, float]:
-        """How long each pod waited for its node, in seconds; until the end, for one that still does.
+        """How long each pod waited for its node, in seconds; for one that still waits, until the end.
 
-        Of pods that had the same name one after the other, the last one counts.
+        Of pods with the same name, one after the other, the last one counts.
         """
         ends = ((life, self.end if life.ended is None else life.ended) for life in self.lives)
         return {life.pod: (end if life.bound is None else life.bound) - life.arrived for life, end in ends}
@@ -118,7 +120,7 @@ class TimelineResult:
         return csv_text(header, ([("" if value is None else value) for value in life] for life in lives))
 
     def to_dict(self) -> EventRecord:
-        """The samples and the pods as plain data; the log is apart."""
+        """The samples and the pods as plain data, without the log."""
         return {
             "end": self.end,
             "pods": [msgspec.to_builtins(life) | {"waited": life.waited} for life in self.lives],
@@ -128,7 +130,7 @@ class TimelineResult:
 
 
 def mean_utilisation(samples: Sequence[Sample], resource: str) -> float:
-    """The share of a resource that is requested, averaged over time: a sample holds until the next one."""
+    """The requested share of a resource, averaged over time. Each sample counts until the next one."""
     held = [(one.utilisation(resource), after.time - one.time) for one, after in pairwise(samples)]
     seconds = sum(duration for _, duration in held)
     if not seconds:
@@ -137,7 +139,7 @@ def mean_utilisation(samples: Sequence[Sample], resource: str) -> float:
 
 
 def resources_of(samples: Sequence[Sample]) -> list[str]:
-    """The resources nodes have, the usual ones first."""
+    """The resources of the nodes, cpu and memory first."""
     found = {name for sample in samples for name, amount in sample.allocatable.items() if amount}
     return [*(name for name in FIRST_RESOURCES if name in found), *sorted(found.difference(FIRST_RESOURCES))]
 
@@ -150,31 +152,33 @@ class History:
         self.log: list[EventRecord] = []
         self.lives: list[Life] = []
         self.current: dict[str, Life] = {}
-        """The lives of the pods that are there, by namespace and name."""
+        """The lives of the pods that exist now, by namespace/name."""
         self.samples: list[Sample] = []
         self.last_messages: dict[str, str] = {}
         self.running = 0
         self.last_change = 0.0
         """When something last happened."""
+        self.failed_plugins: dict[str, str] = {}
+        """By plugin that failed on pods, the first pod and the error."""
         self._in_vain: dict[str, list[str]] = {}
 
     def in_vain(self, where: str, what: str, why: str) -> None:
-        """An event, or a part of it, came to nothing, for a reason that others may share."""
+        """Record a warning: an event, or a part of it, has no effect. Events with the same reason share one line."""
         self._in_vain.setdefault(why, []).append(f"{where}: {what}" if where else what)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What came to nothing: the first of each sort, and how many more there are."""
+        """The warnings: the first event of each sort, and how many more there are."""
         found = ((why, first, len(rest)) for why, (first, *rest) in self._in_vain.items())
         return tuple(f"{first} {why}" + (f"; {more:,} more like it" if more else "") for why, first, more in found)
 
     def note(self, time: float, event: str, **what: Any) -> None:
-        """Add a record to the log: something happened."""
+        """Add a record of a change to the log."""
         self.remark(time, event, **what)
         self.last_change = time
 
     def remark(self, time: float, event: str, **what: Any) -> None:
-        """Add a record to the log that may come again and again without anything happening."""
+        """Add a record to the log that does not count as a change: it may repeat while nothing else happens."""
         self.log.append({"time": round_time(time), "event": event, **what})
 
     def arrived(self, pod: str, now: float, lifetime: float | None) -> Life:
@@ -199,18 +203,26 @@ class History:
         return life
 
     def unschedulable(self, pod: str, message: str, now: float) -> None:
-        """An attempt to place a pod failed: noted unless the reasons are the same as before."""
+        """Log a failed attempt to place a pod, unless its message is the same as last time."""
         if self.last_messages.get(pod) != message:
             self.last_messages[pod] = message
             self.note(now, "unschedulable", pod=pod, message=message)
 
+    def failed(self, pod: str, message: str, plugin: str) -> None:
+        """Record a warning: an error in a plugin, or elsewhere if `plugin` is empty, kept a pod from being placed."""
+        if self.last_messages.get(pod) != message:
+            self.in_vain("", f"Pod {pod}", f"waits because of an error: {message}")
+            if plugin:
+                self.failed_plugins.setdefault(plugin, f"pod {pod}: {message}")
+
     # -- samples -----------------------------------------------------------------------------------------------------
 
     def sample_between(self, since: float, until: float, *, with_end: bool = False) -> None:
-        """Sample a stretch in which nothing happens, from `since` up to `until`, which counts `with_end`.
+        """Take the samples of a period in which nothing happens, from `since` to `until`; including `until` if
+        `with_end`.
 
-        Samples are due every so many seconds. One that says the same as the sample before is not kept, except the last
-        one before a change, so that a line drawn through the samples is right.
+        A sample equal to the one before is kept only if it is the last before a change, so that a line drawn through
+        the samples is right.
         """
         number = ceil(since / self._sample_every)
         if self.samples:
@@ -228,7 +240,7 @@ class History:
         self.samples.append(sample)
 
     def _number(self, sample: Sample) -> int:
-        """Which of the samples that are due this is; the first is 0."""
+        """The index of a sample among all that are due; the first is 0."""
         return round(sample.time / self._sample_every)
 
     def _sample(self, time: float) -> Sample:
@@ -257,14 +269,15 @@ class History:
 
     def result(self, end: float) -> TimelineResult:
         samples = tuple(self.samples)
-        # What a line through the samples ends with, if nothing changed since the last one.
+        # The last point of a line through the samples, if nothing changed since the last one kept.
         last_due = round_time(floor(end / self._sample_every) * self._sample_every)
         if samples and samples[-1].time < last_due:
             samples += (replace(samples[-1], time=last_due),)
-        return TimelineResult(tuple(self.log), tuple(self.lives), samples, end, self.warnings)
+        lives, failed = tuple(self.lives), dict(self.failed_plugins)
+        return TimelineResult(tuple(self.log), lives, samples, end, self.warnings, failed_plugins=failed)
 
 
 def round_time(time: float) -> float:
-    """A time to the microsecond, as a whole number where it is one, so that it is always written alike."""
+    """Round a time to the microsecond; a whole number becomes an int, so that it is always written the same way."""
     rounded = round(float(time), 6)
     return int(rounded) if rounded.is_integer() else rounded

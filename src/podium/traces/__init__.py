@@ -14,11 +14,11 @@ __all__ = ["FORMATS", "Trace", "TraceEvent", "Written", "read_trace", "write_tra
 
 
 class TraceFormat(NamedTuple):
-    """How a format is read, and which files it needs."""
+    """The reader of a format, and the files it needs."""
 
     read: Callable[[Sequence[str], Advance], Trace]
     files: tuple[str, ...]
-    """What to call them."""
+    """The names of the files in messages."""
 
 
 FORMATS: Mapping[str, TraceFormat] = {
@@ -31,7 +31,7 @@ FORMATS: Mapping[str, TraceFormat] = {
 
 
 def read_trace(name: str, files: Sequence[str], advance: Advance = lambda read: None) -> Trace:
-    """The trace of these files; InputError, one line, that names file, line and field of what cannot be used."""
+    """Read a trace; raises an InputError that names the file, the line and the field that is wrong."""
     found = FORMATS.get(name)
     if found is None:
         raise InputError(f"format {name!r} is unknown; use {', '.join(FORMATS)}")

@@ -37,14 +37,14 @@ GPU_MODEL = "alibabacloud.com/gpu-card-model"
 """The label of a node that names the model of its GPUs."""
 WHOLE = 1000
 OPENB_PODS = "1001"
-"""How many pods a node takes: the trace does not say, and no node of it ran as many."""
+"""The allocatable pods of a node. The trace does not have it; no node ran as many."""
 
 OPENB_NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 OPENB_POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 
 
 def read_openb(files: Sequence[str], advance: Advance) -> Trace:
-    """The trace of a table of nodes and a table of tasks."""
+    """Read a trace from a table of nodes and a table of tasks."""
     nodes_file, pods_file = files
     assumed = [
         f"a task's GPUs are a request for {GPU_MILLI}: less than 1000 is a share of one GPU, more are whole GPUs",
@@ -76,7 +76,7 @@ def _openb_tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[Tr
         time, lifetime = row.number("creation_time", 0), None
         untimed += "creation_time" not in row
         if "deletion_time" in row:
-            # Its lifetime counts from when it is scheduled, which may be another time in a simulation.
+            # The lifetime counts from when the task was scheduled, which may be another time in a simulation.
             since = row.number("scheduled_time", time)
             unscheduled += "scheduled_time" not in row
             lifetime = max(row.number("deletion_time") - since, 0)
@@ -140,14 +140,14 @@ TASK_COLUMNS = (
     "plan_mem",
 )
 MIB_PER_UNIT = 1024
-"""Memory is a share of the largest machine's, from 0 to 100: one of that is taken for 1 GiB."""
+"""MiB per unit of memory. The trace has shares of the largest machine, from 0 to 100; one is assumed to be 1 GiB."""
 MACHINE_PODS = "1000"
 MOST_INSTANCES = 1_000_000
-"""Of one task; the trace has at most about a hundred thousand."""
+"""The most instances of one task; the trace has at most about a hundred thousand."""
 
 
 def read_alibaba_2018(files: Sequence[str], advance: Advance) -> Trace:
-    """The trace of machine_meta.csv and batch_task.csv."""
+    """Read a trace from machine_meta.csv and batch_task.csv."""
     machines_file, tasks_file = files
     assumed = [
         "memory is normalised in the trace: 1 of 100 is taken for 1Gi",
@@ -170,11 +170,19 @@ def _machine(row: TableRow) -> Manifest:
 
 
 def _tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[TraceEvent]:
-    unplanned = unended = 0
+    unplanned = unended = repeated = 0
+    seen: set[int] = set()
     for row in rows(file, (), advance, TASK_COLUMNS):
         if "plan_cpu" not in row or "start_time" not in row:
             unplanned += 1
             continue
+        task = f"{row.name('job_name')}-{row.name('task_name')}"
+        # Hashes, because the trace has millions of names.
+        key = hash(valid_name(f"{task}-0"))
+        if key in seen:
+            repeated += 1
+            continue
+        seen.add(key)
         start, end = row.number("start_time"), row.number("end_time", 0)
         unended += end < start
         requests = {"cpu": f"{round(row.amount('plan_cpu') * 10)}m"}
@@ -182,9 +190,11 @@ def _tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[TraceEve
             requests["memory"] = f"{round(row.amount('plan_mem') * MIB_PER_UNIT)}Mi"
         labels = {"job": valid_name(row.name("job_name"))}
         for number in range(row.number("instance_num", most=MOST_INSTANCES)):
-            name = valid_name(f"{row.name('job_name')}-{row.name('task_name')}-{number}")
+            name = valid_name(f"{task}-{number}")
             yield TraceEvent(start, pod(name, requests, labels=labels, spec={}), None if end < start else end - start)
     if unplanned:
         assumed.append(f"left out: {counted(unplanned, 'task')} without plan_cpu or start_time")
+    if repeated:
+        assumed.append(f"left out: {counted(repeated, 'task')} with the job_name and task_name of an earlier one")
     if unended:
         assumed.append(f"{counted(unended, 'task')} without end_time after start_time: taken to run on")

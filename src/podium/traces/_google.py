@@ -18,20 +18,20 @@ from podium.traces.trace import LONGEST_SHOWN, STEP, Advance, Manifest, Trace, T
 from podium.wording import counted
 
 CPUS, MEMORY_MIB = 64_000, 262_144
-"""What is taken for one normalised unit: milli-cpu and MiB of the largest machine."""
+"""The assumed size of the largest machine, which is one normalised unit, in milli-cpu and MiB."""
 PODS = "1000"
 MICROSECONDS = 1_000_000
 LATEST = 2**63 - 1
-"""Stands for a time after the end of the trace."""
+"""The value of a time after the end of the trace."""
 SUBMIT, SCHEDULE = 0, 3
 ENDS = {4: "EVICT", 5: "FAIL", 6: "FINISH", 7: "KILL", 8: "LOST"}
 EVENT_TYPES = {"SUBMIT": 0, "QUEUE": 1, "ENABLE": 2, "SCHEDULE": 3, "UPDATE_PENDING": 9, "UPDATE_RUNNING": 10} | {
     name: number for number, name in ENDS.items()
 }
 MOST_SHARE = 1000
-"""Of the largest machine: shares are at most 1, but for requests by mistake."""
+"""The largest accepted share of the largest machine. Shares should be at most 1, but some requests are larger."""
 MOST_PRIORITY = 1_000_000_000
-"""What Kubernetes leaves to users."""
+"""The highest priority that Kubernetes allows to users."""
 MACHINE_TYPES = {"ADD": 1, "REMOVE": 2, "UPDATE": 3}
 
 
@@ -44,7 +44,7 @@ class _Waiting(NamedTuple):
 
 
 def read_google_2019(files: Sequence[str], advance: Advance) -> Trace:
-    """The trace of machine_events and instance_events of one cell."""
+    """Read a trace from the machine_events and instance_events of one cell."""
     machines_file, instances_file = files
     assumed = [
         f"cpu and memory are normalised in the trace: 1 is taken for {CPUS // 1000} cpus and {MEMORY_MIB // 1024}Gi",
@@ -142,7 +142,7 @@ def _amounts(given: Mapping[str, Any], field: str, where: str) -> dict[str, str]
 
 
 def _share(value: Any, field: str, where: str) -> float:
-    """What is asked for or offered, as a share of the largest machine."""
+    """Read a request or a capacity, as a share of the largest machine."""
     share = _number(value, field, where)
     if not 0 <= share <= MOST_SHARE:
         raise InputError(f"{field} {value!r} is not a share of the largest machine", where)
@@ -150,7 +150,7 @@ def _share(value: Any, field: str, where: str) -> float:
 
 
 def _time(line: Mapping[str, Any], where: str) -> float | None:
-    """Seconds; None for what happens after the end of the trace."""
+    """The time of an event in seconds; None if it is after the end of the trace."""
     time = _whole(line, "time", where)
     return None if time >= LATEST else max(time, 0) / MICROSECONDS
 

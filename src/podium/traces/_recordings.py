@@ -29,16 +29,16 @@ from podium.traces.trace import GZIP_MAGIC, Advance, Manifest, Trace, TraceEvent
 from podium.wording import counted
 
 OLDEST = 2
-"""The first version of the format that says which one it is."""
+"""The first version of the format that has a version number."""
 
 
 HEAD = 4096
 _MAPS = frozenset([*(bytes([0x80 + size]) for size in range(16)), b"\xde", b"\xdf"])
-"""How a map begins in msgpack."""
+"""The first bytes of a map in msgpack."""
 
 
 def read_simkube(files: Sequence[str], advance: Advance) -> Trace:
-    """The trace of one file."""
+    """Read a SimKube trace from one file."""
     (file,) = files
     trace = _decoded(file, advance)
     lifetimes = dict(_lifetimes(trace["index"]))
@@ -54,7 +54,7 @@ def read_simkube(files: Sequence[str], advance: Advance) -> Trace:
     beginning = [event.object for event in events if event.time == 0 and event.event == "add"]
     if not any(item["kind"] == "Node" for item in beginning):
         assumed.append("the trace has no nodes: give some with -f")
-    # Whatever is there from the beginning must not be added once more.
+    # Objects that exist from the beginning must not be added again.
     return Trace(beginning, [event for event in events if event.time or event.event != "add"], assumed)
 
 
@@ -62,7 +62,7 @@ def _decoded(file: str, advance: Advance) -> Mapping[str, Any]:
     try:
         with open(file, "rb") as raw:
             data = raw.read(HEAD)
-            # A trace is a map; nothing else is read to its end, which need not be there.
+            # A trace is a map. Anything else is not read further: the input may have no end.
             if data[:1] in _MAPS or data.startswith(GZIP_MAGIC):
                 data += raw.read()
         size = len(data)
@@ -134,7 +134,7 @@ def _key(item: Any, where: str) -> Key:
 
 
 def _read(item: Manifest, where: str) -> Manifest:
-    """The object, once it is clear that every command can read it."""
+    """Check that every command can read the object, and return it."""
     try:
         load([item])
     except InputError as error:
@@ -166,7 +166,7 @@ def _finished(found: Any) -> Iterator[tuple[float, float]]:
 
 
 def _with_lifetime(item: Manifest, seconds: float | None) -> Manifest:
-    """The object whose pods say how long they run."""
+    """The object with the lifetime annotation on its pods."""
     if seconds is None:
         return item
     changed: dict[str, Any] = copy.deepcopy(dict(item))
@@ -180,11 +180,11 @@ def _with_lifetime(item: Manifest, seconds: float | None) -> Manifest:
 PATCH = "ResourcePatch"
 NANOSECONDS = 1_000_000_000
 MERGE_KEYS = ("name", "type", "key", "ip", "uid")
-"""What entries of a list are told apart by, where both the object and the patch have it."""
+"""The fields that identify entries of a list, if the object and the patch have them."""
 
 
 def read_kwok_record(files: Sequence[str], advance: Advance) -> Trace:
-    """The recording of one file."""
+    """Read a kwokctl recording from one file."""
     (file,) = files
     beginning: dict[Key, Manifest] = {}
     actions: list[tuple[str, Mapping[str, Any]]] = []
@@ -250,7 +250,7 @@ def _time(action: Mapping[str, Any], where: str) -> float:
 
 
 def _target(action: Mapping[str, Any], where: str) -> Key:
-    """What an action is done to, with the kind in lower case."""
+    """The object that an action changes, with its kind in lower case."""
     for field, needed in (("resource", "resource"), ("target", "name")):
         given = action.get(field)
         if not isinstance(given, Mapping) or not is_text(given.get(needed)):
@@ -267,7 +267,7 @@ def _singular(resource: str) -> str:
 
 
 def _unbound(item: Manifest) -> Manifest:
-    """A pod without the node it was given; other objects as they are."""
+    """A pod without its node name; other objects unchanged."""
     spec = item.get("spec")
     if isinstance(spec, Mapping) and "nodeName" in spec:
         return {**item, "spec": {name: value for name, value in spec.items() if name != "nodeName"}}
@@ -275,7 +275,7 @@ def _unbound(item: Manifest) -> Manifest:
 
 
 def _merged(value: Any, patch: Any) -> Any:
-    """A value with a patch merged in: null removes a field."""
+    """Merge a patch into a value; null removes a field."""
     if isinstance(value, Mapping) and isinstance(patch, Mapping):
         merged = dict(value)
         for name, inner in patch.items():

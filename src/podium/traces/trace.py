@@ -1,5 +1,5 @@
-"""A trace: the nodes of a cluster and the pods that come and go on it, written as files that every command takes; and
-CSV tables with errors that name file, line and field.
+"""A trace: the nodes of a cluster and the events of its pods, written as files for every command. Also reads CSV
+tables, with errors that name file, line and field.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from podium.model.objects import HOSTNAME
 from podium.timeline.controllers import WORKLOADS
 
 Manifest = Mapping[str, Any]
-"""An object as it stands in a manifest."""
+"""An object as in a manifest."""
 
 
 class TraceEvent(NamedTuple):
-    """What happens `time` seconds after the beginning; a new pod runs for `lifetime` seconds, None for ever."""
+    """An event, `time` seconds after the beginning. A new pod runs for `lifetime` seconds; None means forever."""
 
     time: float
     object: Manifest
@@ -37,27 +37,27 @@ class TraceEvent(NamedTuple):
     event: str = "add"
     """`add`, `update` or `delete`."""
     is_first: bool = True
-    """Whether there was no object of that name before."""
+    """Whether no object had that name before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What an importer read. `events` may be read once only: large traces are passed on event by event."""
+    """A trace that an importer read. `events` can be iterated only once, because large traces are streamed."""
 
     beginning: Iterable[Manifest]
-    """What is there from the beginning: nodes, most of all."""
+    """The objects that exist at the beginning, mainly nodes."""
     events: Iterable[TraceEvent]
     assumed: list[str] = field(default_factory=list)
-    """What had to be assumed or left out, one sentence each; complete once all events were read."""
+    """What was assumed or left out, one sentence each. Complete only after all events were read."""
     is_record: bool = False
-    """Whether the trace has what controllers did, so that simulated controllers make no pods."""
+    """Whether the trace includes what controllers did; simulated controllers then create no pods."""
 
     def objects(self) -> Objects:
-        """What is there from the beginning, and the pods that come, as if all of them were pending, in their order."""
+        """The objects at the beginning and all pods that arrive later, in order, as if they were pending."""
         return load([*self.beginning, *(event.object for event in self.events if self.is_pending(event))])
 
     def is_pending(self, event: TraceEvent) -> bool:
-        """Whether an event brings a pod, a workload that makes pods, or something else that pods need."""
+        """Whether an event adds a pod, a workload, or something else that pods need."""
         kind = event.object.get("kind")
         is_made = self.is_record and kind in MAKES_PODS
         return event.event == "add" and event.is_first and kind != "Node" and not is_made
@@ -67,7 +67,7 @@ MAKES_PODS = frozenset(kind.__name__ for kind in WORKLOADS)
 
 
 def event_line(event: TraceEvent, *, is_record: bool = False) -> dict[str, Any]:
-    """An event as it stands in a timeline."""
+    """An event as a line of a timeline."""
     line: dict[str, Any] = {"time": event.time, "event": event.event}
     line["resource" if is_record else "object"] = event.object
     if event.lifetime is not None:
@@ -76,12 +76,12 @@ def event_line(event: TraceEvent, *, is_record: bool = False) -> dict[str, Any]:
 
 
 def is_text(value: object) -> bool:
-    """Whether it is text, and not empty: what a kind and a name are."""
+    """Whether a value is a text that is not empty, as a kind or a name has to be."""
     return isinstance(value, str) and bool(value)
 
 
 def valid_name(text: str) -> str:
-    """A name as Kubernetes wants it: lower case, digits and dashes."""
+    """Convert a text to a valid Kubernetes name: lower case letters, digits and dashes."""
     return re.sub("[^a-z0-9.-]+", "-", text.lower()).strip("-.") or "unnamed"
 
 
@@ -96,7 +96,7 @@ def node(name: str, allocatable: Mapping[str, str], labels: Mapping[str, str]) -
 
 
 def pod(name: str, requests: Mapping[str, str], *, labels: Mapping[str, str], spec: Manifest) -> Manifest:
-    """The manifest of a pod with one container; extended resources are limits as well, as Kubernetes wants them."""
+    """The manifest of a pod with one container. Extended resources are set as limits too, as Kubernetes requires."""
     limits = {resource: amount for resource, amount in requests.items() if "/" in resource}
     resources = {"requests": dict(requests), **({"limits": limits} if limits else {})}
     return {
@@ -108,19 +108,19 @@ def pod(name: str, requests: Mapping[str, str], *, labels: Mapping[str, str], sp
 
 
 HEAD = 4096
-"""How many bytes show whether a file is text."""
+"""How many bytes are read to find out whether a file is text."""
 GZIP_MAGIC = b"\x1f\x8b"
 STEP = 1000
-"""After how many rows progress is told."""
+"""How many rows are read between progress reports."""
 MOST = 10**15
-"""The largest number a field may have: more than any machine of the world offers."""
+"""The largest number in a field: more than any machine has."""
 MOST_COLUMNS = 20
-"""How many names of columns are shown."""
+"""How many column names an error message shows."""
 LONGEST_SHOWN = 60
-"""How many characters of a field that is wrong are shown."""
+"""How many characters of a wrong field an error message shows."""
 
 Advance = Callable[[int], object]
-"""Told how many bytes of the file were read since the last time."""
+"""Called with the number of bytes read since the last call."""
 
 
 class TableRow:
@@ -135,7 +135,7 @@ class TableRow:
         return bool(self._fields.get(field))
 
     def text(self, field: str) -> str:
-        """A field's text, "" where the table does not have it."""
+        """The text of a field; empty if the table does not have it."""
         return self._fields.get(field) or ""
 
     def name(self, field: str) -> str:
@@ -145,7 +145,7 @@ class TableRow:
         return text
 
     def new_name(self, field: str, lines: dict[str, str]) -> str:
-        """A name of Kubernetes' that no row before has; `lines` says where each of them stands, and gets this one."""
+        """A valid Kubernetes name that no earlier row has. `lines` has the place of each name; this one is added."""
         name = self.name(field)
         problem = next(iter(dns_subdomain_errors(name)), "")
         if problem:
@@ -155,7 +155,7 @@ class TableRow:
         return name
 
     def number(self, field: str, default: int | None = None, *, most: int = MOST) -> int:
-        """A whole number from 0 to `most`; `default` where the field is empty, an error if there is none."""
+        """Read a whole number from 0 to `most`. An empty field gives `default`, or an error if there is no default."""
         text = self.text(field)
         if not text and default is not None:
             return default
@@ -167,10 +167,10 @@ class TableRow:
         return int(value)
 
     def amount(self, field: str) -> float:
-        """A number from 0 to `MOST`."""
+        """Read a number from 0 to `MOST`."""
         text = self.text(field)
         try:
-            # Python takes 1_000 for a number.
+            # Python reads 1_000 as a number.
             value = float(text) if "_" not in text else -1
         except ValueError:
             value = -1
@@ -182,13 +182,13 @@ class TableRow:
 
 
 def rows(path: str, needed: Sequence[str], advance: Advance, header: Sequence[str] | None = None) -> Iterator[TableRow]:
-    """The rows of a table that has these columns at least; `header` names the columns of one without a first line."""
+    """Read the rows of a table with at least these columns; `header` names the columns of a table without a header."""
     with opened(path) as (raw, text):
         yield from _rows(path, needed, advance, header, raw, text)
 
 
 def size(paths: Sequence[str]) -> int:
-    """How many bytes the files have together; InputError for one that cannot be read."""
+    """The total size of the files in bytes; raises an InputError for a file that cannot be read."""
     total = 0
     for path in paths:
         try:
@@ -201,7 +201,7 @@ def size(paths: Sequence[str]) -> int:
 
 @contextmanager
 def opened(path: str) -> Iterator[tuple[IO[bytes], IO[str]]]:
-    """A file to read as text, plain or gzip, and the raw file that says how far the reading is."""
+    """Open a text file, plain or gzip; returns the raw file, whose position shows the progress, and the text."""
     try:
         with open(path, "rb") as raw:
             head = raw.read(HEAD)
@@ -254,7 +254,7 @@ _encode = msgspec.json.encode
 
 
 class Written(NamedTuple):
-    """How much was written."""
+    """The number of nodes, pods and events written."""
 
     nodes: int
     pods: int
@@ -262,10 +262,10 @@ class Written(NamedTuple):
 
 
 def write_trace(trace: Trace, directory: str) -> Written:
-    """Write what is there at the beginning, what comes as if all pods were pending, and all events, each into a file.
+    """Write three files: the objects at the beginning, the pods as if all were pending, and the events.
 
-    Events are written one at a time: a trace need not fit into memory. If something is wrong with the trace, no file
-    is written at all.
+    Events are written one at a time, so a trace need not fit into memory. If the trace has an error, no file is
+    written.
     """
     folder = Path(directory)
     try:

@@ -1,1 +1,1 @@
-"""The functions expressions may call, library by library."""
+"""The functions that CEL expressions may call, one module per library."""

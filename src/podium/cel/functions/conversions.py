@@ -74,7 +74,7 @@ def _double(value: Value) -> float:
 
 
 def _parse_digits(text: str, pattern: str) -> int | None:
-    """The number a text stands for, if it has the form and no more digits than 64 bits hold."""
+    """Parse a number; None if the text does not match the pattern or has more digits than 64 bits can hold."""
     match = re.fullmatch(pattern, text)
     if match is None or len(digits := match[2].lstrip("0")) > 20:
         return None
@@ -113,7 +113,7 @@ def _uint(value: Value) -> Uint:
 @declare("string(bytes): string", cost=types.traversal())
 @declare(*(f"string({kind}): string" for kind in ("double", "duration", "int", "timestamp", "uint", "IP", "CIDR")))
 def to_text(value: Value) -> str:
-    """The text of a value, as string() gives it."""
+    """The text that string() returns for a value."""
     match value:
         case str():
             return value
@@ -145,7 +145,7 @@ def _plain(number: float) -> str:
 
 
 def _shortest(number: float) -> str:
-    """A double as Go's %g prints it: the shortest digits that read back, with an exponent below -4 or from 6 on."""
+    """Format a double as Go's %g does: the shortest digits that parse back, with an exponent below -4 or from 6 on."""
     if number != number:
         return "NaN"
     if number in (float("inf"), float("-inf")):

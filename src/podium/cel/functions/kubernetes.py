@@ -44,14 +44,14 @@ _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 @lru_cache(maxsize=65_536)
 def to_amount(text: str | int | float) -> QuantityValue:
-    """The amount of a quantity as Kubernetes holds it; raises QuantityError."""
+    """Parse a quantity to the amount that Kubernetes stores; raises QuantityError."""
     amount = parse_quantity(text)
     nanos = amount.numerator * (_NANO // amount.denominator)
     return QuantityValue(nanos, _scale(str(text), nanos))
 
 
 def _scale(text: str, nanos: int) -> int | None:
-    """The power of ten of the int64 that holds the quantity, or none where it is held as a big decimal."""
+    """The power of ten of the int64 in which Kubernetes stores a quantity; None if it is stored as a big decimal."""
     match = _SHAPE.fullmatch(text)
     assert match is not None
     whole, fraction, suffix = match[1] or "0", match[2] or "", match[3]
@@ -64,7 +64,7 @@ def _scale(text: str, nanos: int) -> int | None:
 
 
 def _succeeds(parse: Callable[[str], Value], text: str) -> bool:
-    """Whether the text can be read."""
+    """Whether `parse` accepts the text."""
     try:
         parse(text)
     except EvalError:
@@ -93,7 +93,7 @@ def _sign(amount: QuantityValue) -> int:
 
 
 def _declare_order(kind: str, key: Callable[[Value], Any]) -> None:
-    """Declare how values of a kind compare: as their keys do."""
+    """Declare that values of a kind are compared by their keys."""
     declare(f"{kind}.isGreaterThan({kind}): bool")(lambda one, other: key(one) > key(other))
     declare(f"{kind}.isLessThan({kind}): bool")(lambda one, other: key(one) < key(other))
     declare(f"{kind}.compareTo({kind}): int")(lambda one, other: (key(one) > key(other)) - (key(one) < key(other)))
@@ -151,7 +151,7 @@ def _sub_int(one: QuantityValue, number: int) -> QuantityValue:
     return _add(one, QuantityValue(-number * _NANO, 0))
 
 
-# Longer than any the API admits, and a bound on the numbers read from one.
+# Longer than any version that the API accepts; it also bounds the size of its numbers.
 _MAX_VERSION = 4_000
 _NUMBER = r"(?:0|[1-9][0-9]*)"
 _SEMVER = re.compile(
@@ -161,7 +161,7 @@ _SEMVER = re.compile(
 
 @lru_cache(maxsize=65_536)
 def parse_semver(text: str) -> Semver:
-    """A semantic version, strictly read; raises EvalError."""
+    """Parse a semantic version strictly; raises EvalError."""
     match = _SEMVER.fullmatch(text)
     if match is None:
         raise EvalError(f"{text!r} is not a semantic version")
@@ -177,7 +177,7 @@ def parse_semver(text: str) -> Semver:
 
 
 def _normalized(text: str) -> str:
-    """The version without a leading v and leading zeros, with the minor and patch numbers that are missing."""
+    """Normalize a version: remove a leading v and leading zeros, and add missing minor and patch numbers."""
     parts = text.removeprefix("v").split(".", 2)
     for index, part in enumerate(parts):
         if len(part) > 1:
@@ -359,12 +359,12 @@ _USER = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
 
 
 def parse_url(text: str) -> Url:
-    """An absolute URL or path, as in the first line of an HTTP request; raises EvalError."""
+    """Parse an absolute URL or an absolute path, as in the first line of an HTTP request; raises EvalError."""
     match = _URL.fullmatch(text)
     if match is None or not text or any(ord(each) < 0x20 or each == "\x7f" for each in text):
         raise EvalError(f"URL parse error during conversion from string: {text!r}")
     scheme, authority, path = (match[1] or "").lower(), match[2], match[3]
-    # The fragment belongs to the path or the query when the URL is checked, and is no part of them later.
+    # The check takes the fragment as part of the path or the query; the parsed URL does not have it.
     checked = path if match[4] is not None or match[5] is None else f"{path}#{match[5]}"
     absolute = bool(scheme) or path.startswith("/") or text == "*"
     user, _, host = (authority or "").rpartition("@")
@@ -444,7 +444,7 @@ Problems = Callable[[str], list[str]]
 
 
 def _matching(pattern: str, longest: int, prefix: bool = False) -> Problems:
-    """What is wrong with a name of a pattern and a length; a prefix may end in a dash."""
+    """Make a check that returns what is wrong with a name; with `prefix`, it may end in a dash."""
     compiled = re.compile(pattern)
 
     def problems(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""CEL's standard library: operators, size, tests of text, type() and dyn(), and how releases differ."""
+"""CEL's standard library: operators, size, text tests, type() and dyn(), and the differences between releases."""
 
 from __future__ import annotations
 
@@ -34,34 +34,34 @@ _NANO = 10**9
 
 
 def checked_int(number: int) -> int:
-    """The number, if it is an int of 64 bits."""
+    """Return the number if it fits an int of 64 bits; raises EvalError otherwise."""
     if MIN_INT <= number <= MAX_INT:
         return number
     raise EvalError("integer overflow")
 
 
 def checked_uint(number: int) -> Uint:
-    """The number, if it is a uint of 64 bits."""
+    """Return the number if it fits a uint of 64 bits; raises EvalError otherwise."""
     if 0 <= number <= MAX_UINT:
         return Uint(number)
     raise EvalError("unsigned integer overflow")
 
 
 def checked_duration(nanos: int) -> Duration:
-    """The span, if Go can hold it."""
+    """Return the duration if Go can represent it; raises EvalError otherwise."""
     if MIN_INT <= nanos <= MAX_INT:
         return Duration(nanos)
     raise EvalError("duration overflow")
 
 
 def checked_time(nanos: int) -> Timestamp:
-    """The time, if its year is from 1 to 9999."""
+    """Return the timestamp if its year is from 1 to 9999; raises EvalError otherwise."""
     if MIN_TIME <= nanos // _NANO <= MAX_TIME:
         return Timestamp(nanos)
     raise EvalError("timestamp overflow")
 
 
-# Logical operators, which the planner carries out itself.
+# Logical operators; the planner implements them itself.
 def _planned(*_arguments: Value) -> Value:
     raise AssertionError
 
@@ -152,7 +152,7 @@ _SAME: dict[str, dict[type, Callable[[Value, Value], Value]]] = {
 
 
 def _shifted(operator: str, one: Value, other: Value) -> Value:
-    """A time moved by a span, in either order for a sum."""
+    """Add a duration to a time, in either order, or subtract one."""
     if operator == "+" and type(one) is Duration and type(other) is Timestamp:
         one, other = other, one
     if operator not in ("+", "-") or type(one) is not Timestamp or type(other) is not Duration:
@@ -171,7 +171,7 @@ def _arithmetic(operator: str) -> Callable[[Value, Value], Value]:
     return run
 
 
-# In the order that decides the type of what is not known: double before int.
+# The first matching type is taken for a value of unknown type: double before int.
 _RESULTS = {
     "+": "bytes double duration timestamp int list(A) string uint",
     "-": "double duration int timestamp uint",
@@ -256,19 +256,19 @@ def _map_insert(*_arguments: Value) -> Value:
 
 
 def same(one: Value, other: Value) -> bool:
-    """Equality that takes values that cannot be compared for different."""
+    """Whether two values are equal; values that cannot be compared are different."""
     try:
         return equal(one, other)
     except EvalError:
         return False
 
 
-# More elements than the cost limit allows; they are not made.
+# More elements than the cost limit allows; such a list is not created.
 _MAX_RANGE = 1_000_000
 
 
 def cel_library(newer: bool) -> Library:
-    """What changed between cel-go 0.26 and 0.29: the newer one checks more and counts other arguments."""
+    """The functions that differ between cel-go 0.26 and 0.29: the newer one checks more and counts other arguments."""
     library = Library()
 
     @library.declare("string.startsWith(string): bool", cost=types.traversal(1 if newer else 0))
@@ -310,7 +310,7 @@ def cel_library(newer: bool) -> Library:
 
         @library.declare("duration(int): duration")
         def _duration(number: int) -> Value:
-            # Declared, so that it compiles, and never carried out.
+            # Declared so that expressions compile; never called.
             raise EvalError(f"type conversion error: {number} is not a duration")
 
     @library.declare("lists.range(int): list(int)", cost=types.made_list, small=False)
@@ -325,9 +325,9 @@ def cel_library(newer: bool) -> Library:
 
 
 def includes_library(limit: int) -> Library:
-    """`value.includes(element)`: a list has the element, or the value is equal to it.
+    """The library of `value.includes(element)`: whether a list has the element, or the value is equal to it.
 
-    A limit, if there is one, refuses to look at more elements.
+    A list with more than `limit` elements is refused, if there is a limit.
     """
     library = Library()
 

@@ -31,7 +31,7 @@ _CLAUSE = re.compile(r"%(?:%|(?:\.([0-9]+))?(.))", re.DOTALL)
 _PRECISION = 6
 _MAX_PRECISION_DIGITS = 4
 
-# The types each clause takes; a constant format is checked against them when it is compiled.
+# The types that each clause accepts; a constant format is checked against them when it is compiled.
 CLAUSES: dict[str, frozenset[str]] = {
     "d": frozenset({"int", "uint"}), "o": frozenset({"int", "uint"}), "b": frozenset({"int", "uint", "bool"}),
     "x": frozenset({"int", "uint", "string", "bytes"}), "X": frozenset({"int", "uint", "string", "bytes"}),
@@ -66,7 +66,7 @@ def clauses(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def format_text(text: str, arguments: list[Value]) -> str:
-    """The text with its clauses replaced by the arguments."""
+    """Replace the clauses of a format by the arguments."""
     parts: list[str] = []
     place = 0
     for before, letter, precision in clauses(text):
@@ -123,7 +123,7 @@ def _shown(value: Value) -> str:
 
 
 def _member(value: Value) -> str:
-    """An element of a list or map: texts in quotes, doubles with six digits."""
+    """Format an element of a list or map: texts in quotes, doubles with six digits."""
     kind = type_name(value)
     if kind not in CLAUSES["s"]:
         raise EvalError(f"no formatting function for {kind}")
@@ -149,7 +149,7 @@ _QUOTED = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t"
 _QUOTED |= {"\\": "\\\\", '"': '\\"'}
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER = {lower: upper for upper, lower in _LOWER.items()}
-# What Go's unicode.IsSpace takes for a space.
+# The characters that Go's unicode.IsSpace accepts.
 _SPACES = (
     "\t\n\v\f\r \x85\xa0\u1680"
     "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -263,7 +263,7 @@ def _is_sorted(elements: list[Value]) -> bool:
 
 
 def _order(one: Value, other: Value) -> int:
-    """The order of two elements; 0 where they have none, as Kubernetes takes it."""
+    """Compare two elements; 0 if they have no order, as in Kubernetes."""
     try:
         return compare(one, other)
     except EvalError:
@@ -339,7 +339,7 @@ def _flatten(elements: Value, depth: Value = 1) -> list[Value]:
 
 
 def sort_by(elements: list[Value], keys: list[Value]) -> list[Value]:
-    """The elements in the order of their keys, which must be of one type that has an order."""
+    """Sort elements by their keys, which must be of one type that has an order."""
     if len(elements) != len(keys):
         raise EvalError("expected a list of the same size as the associated keys list")
     if not elements:
@@ -413,7 +413,7 @@ def _of_non_zero(value: Value) -> Optional:
 
 
 def _is_zero_time(value: Duration | Timestamp) -> bool:
-    """Go's zero time is the first day of year 1."""
+    """Whether a value is Go's zero: no duration, or the first moment of year 1."""
     return value.nanos == (0 if type(value) is Duration else -62_135_596_800 * 10**9)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from podium.cluster import Cluster
+from podium.cluster.cluster import PerCluster
 from podium.cluster.columns import Ints
 from podium.model import Container, DeviceClass, Pod
 from podium.model.devices import EXACT_COUNT, DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
@@ -22,7 +23,6 @@ from podium.model.selectors import Labels
 from podium.plugins.dynamic_resources.inventory import Inventory, inventory_of
 from podium.plugins.dynamic_resources.pools import PooledDevice
 from podium.plugins.dynamic_resources.requests import SelectionError, expressions_of, selects_as_exclusive
-from podium.plugins.score_columns import PerCluster
 from podium.rules import Rules
 
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"

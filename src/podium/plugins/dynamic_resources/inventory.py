@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from podium.cluster import Aspect, Cluster
+from podium.cluster.cluster import ChangedRows, PerCluster
 from podium.cluster.columns import ChangeLog
 from podium.cluster.store import Store
 from podium.model import DeviceClass, DeviceTaintRule, Object, ResourceSlice
@@ -27,7 +28,6 @@ from podium.model.devices import (
 )
 from podium.model.quantity import parse_quantity
 from podium.plugins.dynamic_resources.pools import DeviceID, NodePools, PoolBuilder, PooledSlice, PoolID, Slices
-from podium.plugins.score_columns import ChangedRows, PerCluster
 from podium.rules import Rules
 
 # -- what the API server keeps -------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from podium.cluster import Aspect, Cluster, Nodes, PodInfo
+from podium.cluster.cluster import PerCluster
 from podium.cluster.columns import Ints
 from podium.config.plugin_args import DynamicResourcesArgs
 from podium.framework.fast_paths import ForSomePods, NormalizesByMax
@@ -74,7 +75,6 @@ from podium.plugins.dynamic_resources.requests import (
     resource_claims_of,
     shape_of,
 )
-from podium.plugins.score_columns import PerCluster
 from podium.rules import Rules
 from podium.wording import counted
 

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from podium.cluster import Aspect, Cluster
+from podium.cluster.cluster import ChangedRows
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.store import Store
 from podium.framework import Status
@@ -23,7 +24,6 @@ from podium.model import (
 )
 from podium.model.objects import storage_class_of
 from podium.model.resources import ATTACHABLE_VOLUMES, csi_limit_key, node_allocatable
-from podium.plugins.score_columns import ChangedRows
 from podium.plugins.storage.claims import claim_name, claim_not_found, not_owned
 from podium.plugins.storage.csi_migration import (
     DRIVERS,

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.cluster import Cluster, NodeInfo, Nodes
+from podium.cluster.cluster import PerCluster
 from podium.cluster.columns import Ints, Mask, highest, is_any
 from podium.cluster.store import Store
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
@@ -26,7 +27,6 @@ from podium.model import (
 from podium.model.objects import PersistentVolumeSpec
 from podium.model.pod import Volume
 from podium.model.resources import ATTACHABLE_VOLUMES
-from podium.plugins.score_columns import PerCluster
 from podium.plugins.storage._attached_volumes import AttachedVolumes, UncountableError
 from podium.plugins.storage.claims import (
     ForPodsWithVolumes,

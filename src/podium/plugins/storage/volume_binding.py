@@ -9,7 +9,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from podium.cluster import Cluster, Nodes
-from podium.cluster.columns import Ints, Mask, is_any
+from podium.cluster.cluster import PerCluster
+from podium.cluster.columns import Ints, Mask, is_any, round_half_away
 from podium.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
@@ -34,7 +35,6 @@ from podium.model import (
 )
 from podium.model.objects import ObjectReference, storage_class_of
 from podium.model.quantity import value
-from podium.plugins.score_columns import PerCluster, round_half_away
 from podium.plugins.storage._volume_binding_search import (
     UNMATCHED,
     FoundVolumes,

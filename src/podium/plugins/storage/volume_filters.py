@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
+from podium.cluster.cluster import ChangedRows, PerCluster
 from podium.cluster.columns import Mask
 from podium.cluster.store import Store
 from podium.framework import PodView
@@ -20,7 +21,6 @@ from podium.framework.suggested_change import Action, EventHint, WaitingPod, nod
 from podium.model import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume
 from podium.model.objects import BETA_REGION, BETA_ZONE, REGION, ZONE, storage_class_of
 from podium.model.selectors import Requirement
-from podium.plugins.score_columns import ChangedRows, PerCluster
 from podium.plugins.storage.claims import (
     REASON_NO_CLASS_NAME,
     REASON_NO_VOLUME_NAME,
