@@ -77,9 +77,8 @@ def test_a_verdict_chooses_among_statuses_and_errors_are_negative() -> None:
 def test_accepting_all_nodes_rejects_none() -> None:
     verdict = Verdict.accept(range(3))
 
-    assert verdict.accepts(3)
-    assert not verdict.accepts(2)
+    assert verdict.accepted == 3
     assert verdict.codes.tolist() == [0, 0, 0]
     assert not verdict.rejected.any()
     assert verdict.error is None
-    assert not Verdict.reject(MASK, "too small").accepts(len(MASK))
+    assert Verdict.reject(MASK, "too small").accepted is None

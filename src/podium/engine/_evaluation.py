@@ -15,7 +15,7 @@ from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask, is_any
 from podium.cluster.nodes import Groups, ReturnedNodes
 from podium.engine._feasible_rows import FeasibleRows, NodeStatuses, Ranking, RowScores, check_scores
-from podium.engine.plan.plan import NOWHERE, Plan
+from podium.engine.plan.plan import Plan
 from podium.engine.plan.results import FEW_NODES, filters_by_node, scores_by_node
 from podium.errors import ExtenderError, ExtenderWarning, PluginError
 from podium.extenders import Extender, FilterResult
@@ -166,22 +166,21 @@ class Evaluation:
         """
         labels = plugin.filter_labels(self.state) if isinstance(plugin, ByNodeLabels) else None
         groups = None if labels is None else self.cluster.groups.by(labels)
-        if groups is not None and not groups.are_few:
-            groups = None
-        nodes = self.feasible.nodes if groups is None else Nodes(self.cluster, groups.examples)
-        rejected = self._rejects(plugin, nodes)
-        if not is_any(rejected):
-            return
-        if groups is not None:
-            self.feasible.drop_groups(groups.everywhere(rejected), groups)
+        if groups is not None and groups.are_few:
+            rejected = self._rejects(plugin, Nodes(self.cluster, groups.examples))
+            if rejected is not None:
+                self.feasible.drop_groups(groups.everywhere(rejected), groups)
         else:
-            self.feasible.drop(rejected, nodes)
+            nodes = self.feasible.nodes
+            rejected = self._rejects(plugin, nodes)
+            if rejected is not None:
+                self.feasible.drop(rejected, nodes)
 
-    def _rejects(self, plugin: FilterPlugin, nodes: Nodes) -> Mask:
-        """Whether each node is rejected by a filter that runs for this pod alone; empty if none is."""
+    def _rejects(self, plugin: FilterPlugin, nodes: Nodes) -> Mask | None:
+        """Whether each node is rejected by a filter that runs for this pod alone; None if the filter accepts all."""
         if len(nodes) > FEW_NODES or not filters_by_node(plugin):
             verdict = self._run(plugin, nodes)
-            return NOWHERE if verdict.accepts(len(nodes)) else verdict.rejected
+            return verdict.rejected if verdict.accepted is None else None
         state, pod, cluster = self.state, self.pod, self.cluster
         statuses = [plugin.filter_node(state, pod, NodeInfo(cluster, row)) for row in nodes.rows.tolist()]
         return np.array([s is not SUCCESS and self._is_rejection(plugin, s) for s in statuses], dtype=np.bool_)

@@ -75,12 +75,13 @@ class Verdict:
     Codes and text are made on demand: `describe` turns a code other than 0 into a `Status`.
     """
 
-    __slots__ = ("_accepted", "_codes", "_rejections", "describe")
+    __slots__ = ("_codes", "_rejections", "accepted", "describe")
 
     def __init__(self, codes: Ints, describe: Callable[[int], Status]) -> None:
         self._codes: Ints | None = codes
         self._rejections: tuple[tuple[Mask, Status], ...] = ()
-        self._accepted: int | None = None
+        self.accepted: int | None = None
+        """The number of nodes, if `accept` made it; None if it has codes or masks."""
         self.describe = describe
         """Returns the status for a code other than 0."""
 
@@ -88,7 +89,7 @@ class Verdict:
     def accept(cls, nodes: Sized) -> Verdict:
         """Pass all nodes. Faster than codes or masks that reject none, because nothing has to read them."""
         verdict = cls.__new__(cls)
-        verdict._codes, verdict._rejections, verdict._accepted = None, (), len(nodes)
+        verdict._codes, verdict._rejections, verdict.accepted = None, (), len(nodes)
         verdict.describe = _describe_success
         return verdict
 
@@ -106,7 +107,7 @@ class Verdict:
     def first(cls, *rejections: tuple[Mask, Status]) -> Verdict:
         """Reject the nodes that any of the masks selects, with the status of the first mask that does."""
         verdict = cls.__new__(cls)
-        verdict._codes = verdict._accepted = None
+        verdict._codes = verdict.accepted = None
         verdict._rejections = tuple([(np.asarray(mask, dtype=np.bool_), status) for mask, status in rejections])
         verdict.describe = lambda code: rejections[abs(code) - 1][1]
         return verdict
@@ -120,10 +121,6 @@ class Verdict:
                 numbers[numbers == place] = -place
         return cls(numbers, lambda code: statuses[abs(code) - 1])
 
-    def accepts(self, count: int) -> bool:
-        """Whether `accept` made it, for this number of nodes."""
-        return self._accepted == count
-
     @property
     def arrays(self) -> list[Ints | Mask]:
         """The arrays it was made from: codes or masks."""
@@ -132,7 +129,7 @@ class Verdict:
     @property
     def codes(self) -> Ints:
         if self._codes is None:
-            count = len(self._rejections[0][0]) if self._accepted is None else self._accepted
+            count = len(self._rejections[0][0]) if self.accepted is None else self.accepted
             self._codes = np.zeros(count, dtype=np.int64)
             for place in range(len(self._rejections), 0, -1):
                 mask, status = self._rejections[place - 1]
@@ -153,7 +150,7 @@ class Verdict:
     @property
     def error(self) -> Status | None:
         """The first error, if there is any."""
-        if self._accepted is not None:
+        if self.accepted is not None:
             return None
         if self._rejections and Code.ERROR not in [status.code for _, status in self._rejections]:
             return None
@@ -196,7 +193,7 @@ def checked_verdict(plugin: str, found: Any, count: int) -> Verdict:
     """The result of a filter for each node; PluginError if it is anything else."""
     if not isinstance(found, Verdict):
         raise PluginError(plugin, f"returns {type(found).__name__} from filter: return a Verdict")
-    if found.accepts(count):
+    if found.accepted == count:
         return found
     for array in found.arrays:
         if not isinstance(array, np.ndarray) or array.shape != (count,) or array.dtype.kind not in "bi":

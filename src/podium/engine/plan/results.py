@@ -159,7 +159,7 @@ class FilterResults(Results[FilterPlugin]):
     def rejected(self, nodes: Nodes) -> Mask | None:
         """Whether the plugin rejects each node; None if it rejects none."""
         verdict = self._ask(nodes)
-        if verdict.accepts(len(nodes)):
+        if verdict.accepted is not None:
             return None
         rejected = verdict.rejected
         return rejected if is_any(rejected) else None
@@ -202,7 +202,7 @@ class FilterResults(Results[FilterPlugin]):
     def _ask(self, nodes: Nodes) -> Verdict:
         found = self.plugin.filter(self._state, self._pod, nodes)
         verdict = checked_verdict(self.plugin.name, found, len(nodes))
-        if not self.may_have_errors and not verdict.accepts(len(nodes)):
+        if not self.may_have_errors and verdict.accepted is None:
             self.may_have_errors = lowest(verdict.codes) < 0
         return verdict
 
