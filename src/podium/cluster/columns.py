@@ -185,11 +185,12 @@ class Columns:
             self._common[name] = amounts.item(0) if (amounts == amounts[:1]).all() and len(amounts) else None
         return self._common[name]
 
-    def amounts(self, names: Iterable[str], row: int) -> list[tuple[int, int]]:
-        """For each resource, the amount that the pods on a row request, and the allocatable amount."""
+    def amounts(self, names: Iterable[str], row: int) -> tuple[dict[str, int], dict[str, int]]:
+        """By resource, the amounts that the pods on a row request, and the allocatable amounts."""
         requested, offered = self.requested[:, row].tolist(), self.allocatable[:, row].tolist()
-        places = [self.resources.codes.get(name, len(offered)) for name in names]
-        return [(requested[place], offered[place]) if place < len(offered) else (0, 0) for place in places]
+        places = [(name, self.resources.codes.get(name, len(offered))) for name in names]
+        known = [(name, place) for name, place in places if place < len(offered)]
+        return {name: requested[place] for name, place in known}, {name: offered[place] for name, place in known}
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label key; if no node has the label, all entries are -1."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import reduce
 from operator import add
 from typing import NamedTuple
@@ -66,7 +66,7 @@ class _Today:
         else:
             for row in changed:
                 # Building the node's amounts by name would take longer than it saves.
-                self._values[row] = HALF - _evenness_of(columns.amounts([name for name, _ in before], row))
+                self._values[row] = HALF - _evenness_of(before, *columns.amounts([name for name, _ in before], row))
         return nodes.take(self._values)
 
 
@@ -165,13 +165,12 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
             return int(self.score(state, pod, Nodes(node.cluster, np.array([node.row])))[0])
         amounts = node.amounts
         used, offered = amounts.requested, amounts.allocatable
-        then = _evenness_of([(used.get(name, 0) + more, offered.get(name, 0)) for name, more in after])
+        then = _evenness_of(after, used, offered)
         if not self.release_rules.balanced_allocation_compares_before_and_after:
             return then
         now: int | None = amounts.memo.get(before)
         if now is None:
-            now = _evenness_of([(used.get(name, 0), offered.get(name, 0)) for name, _ in before])
-            amounts.memo[before] = now
+            now = amounts.memo[before] = _evenness_of(before, used, offered)
         # The fraction is truncated, for negative numbers as well.
         return HALF + int((HALF + then - now) / 2)
 
@@ -213,9 +212,14 @@ def _evenness(fractions: list[Floats], present: list[Mask | bool]) -> Ints:
     return deviation.astype(np.int64)
 
 
-def _evenness_of(amounts: Iterable[tuple[int, int]]) -> int:
-    """The same as `_evenness` for one node, given the amount in use and the allocatable amount of each resource."""
-    fractions = [used / float(capacity) if used < capacity else 1.0 for used, capacity in amounts if capacity]
+def _evenness_of(more: More, used: Mapping[str, int], offered: Mapping[str, int]) -> int:
+    """The same as `_evenness` for one node, given the amounts in use and offered there, with `more` added."""
+    fractions = []
+    for name, amount in more:
+        capacity = float(offered.get(name, 0))
+        if capacity:
+            taken = used.get(name, 0) + amount
+            fractions.append(taken / capacity if taken < capacity else 1.0)
     deviation = 0.0
     if len(fractions) == 2:
         deviation = abs((fractions[0] - fractions[1]) / 2)
