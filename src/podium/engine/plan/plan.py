@@ -292,9 +292,6 @@ def scores_of(parts: dict[str, Part], names: tuple[str, ...], weights: dict[str,
     return tuple([(weights[name], results) for name in names if (results := parts[name].score) is not None])
 
 
-NO_PLUGINS: frozenset[str] = frozenset()
-
-
 class SharedParts:
     """The parts shared by pods that differ only in the resources they request."""
 
@@ -310,38 +307,28 @@ class SharedParts:
         """By the pre_outcomes of the other parts."""
 
 
-class _Keys:
-    """A pod's signatures: for each plugin with kept results, the part of the pod that its result depends on."""
-
-    __slots__ = ("by_row", "by_state", "concerned", "reads_metadata", "varying")
-
-    def __init__(self, by_state: tuple[Hashable, ...], by_row: tuple[Hashable, ...], reads_metadata: bool) -> None:
-        self.by_state, self.by_row = by_state, by_row
-        self.reads_metadata = reads_metadata
-        """Whether a plugin's signature uses more than the pod's spec."""
-        self.varying = -1, NO_PLUGINS
-        """The plugins that keep no results for this kind of pod, with the version of the store for which that holds."""
-        self.concerned: tuple[tuple[int, bool], tuple[bool, ...]] = (-1, False), ()
-        """The versions of the cluster, and for these versions which plugins concern the pods, if the spec alone decides
-        it.
-        """
-
-
 def _no_plan() -> None:
     """Used while no plan has been made yet."""
 
 
-class _Known:
-    """The plan of the pods with one signature."""
+class _Kind:
+    """What is known about one kind of pod: its signatures, and its plan.
 
-    __slots__ = ("as_of", "plan")
+    A signature is the part of the pod that a plugin's kept results depend on. Pods with equal specs are of one kind,
+    unless `reads_metadata`.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("as_of", "by_row", "by_state", "plan", "reads_metadata")
+
+    def __init__(self, by_state: tuple[Hashable, ...], by_row: tuple[Hashable, ...], reads_metadata: bool) -> None:
+        self.by_state, self.by_row = by_state, by_row
+        self.reads_metadata = reads_metadata
+        """Whether a plugin's signature or `concerns` uses more than the pod's spec."""
         self.plan: Callable[[], Plan | None] = _no_plan
         """Returns None once the plan is dropped to save memory."""
         self.as_of = (-1, False, -1)
-        """The versions that `concerns` may depend on, and the generation of the plans, for which this record is
-        valid.
+        """The versions that `concerns` and `varies` may depend on, and the generation of the plans, for which the plan
+        is valid.
         """
 
 
@@ -363,9 +350,8 @@ class Plans:
     ) -> None:
         self._framework, self._cluster, self._behaviour = framework, cluster, behaviour
         most = min(max(self.MOST_CELLS // max(cluster.columns.size, 1), 64), 4096)
-        self._by_signature: RecentlyUsed[_Known] = RecentlyUsed(self.MOST_KINDS)
-        self._keys_by_spec: RecentlyUsed[_Keys] = RecentlyUsed(self.MOST_KINDS)
-        self._keys: RecentlyUsed[_Keys] = RecentlyUsed(self.MOST_KINDS)
+        self._kinds_by_spec: RecentlyUsed[_Kind] = RecentlyUsed(self.MOST_KINDS)
+        self._kinds: RecentlyUsed[_Kind] = RecentlyUsed(self.MOST_KINDS)
         self._plans: RecentlyUsed[Plan] = RecentlyUsed(most)
         self._frames: RecentlyUsed[SharedParts] = RecentlyUsed(most)
         self._parts: RecentlyUsed[Part] = RecentlyUsed(4 * most)
@@ -382,51 +368,36 @@ class Plans:
     def of(self, info: PodInfo) -> Plan:
         cluster = self._cluster
         as_of = cluster.store.version, cluster.census.with_terms > 0, self._plans.turns
-        known = self._by_signature.get_or_make(info.signature, _Known)
-        plan = known.plan()
-        if plan is None or known.as_of != as_of:
-            plan = self._plan(info)
-            known.plan, known.as_of = ref(plan), as_of
+        kind = self._kinds_by_spec.get_or_make(info.spec_signature, partial(self._make_kind, info))
+        if kind.reads_metadata:
+            # A plugin that reads metadata for one pod reads it for all pods with an equal spec.
+            kind = self._kinds.get_or_make(info.signature, partial(self._make_kind, info))
+        plan = kind.plan()
+        if plan is None or kind.as_of != as_of:
+            plan, reads_metadata = self._plan(kind, info)
+            if reads_metadata and not kind.reads_metadata:
+                # The plan is not that of every pod with an equal spec.
+                kind.reads_metadata = True
+            else:
+                kind.plan, kind.as_of = ref(plan), as_of
         return plan
 
-    def _concerned(self, keys: _Keys, info: PodInfo) -> tuple[bool, ...]:
-        """For each plugin of `_with_concerns`, whether it concerns the pod."""
-        cluster = self._cluster
-        as_of = cluster.store.version, cluster.census.with_terms > 0
-        known_as_of, concerned = keys.concerned
-        if known_as_of != as_of:
-            view = PodView(info)
-            concerned = tuple([plugin.concerns(view, cluster) for plugin in self._with_concerns])
-            if not view.reads_metadata:
-                keys.concerned = as_of, concerned
-        return concerned
-
-    def _varying_for(self, info: PodInfo) -> frozenset[str]:
-        """The plugins that keep results in general, but not for this kind of pod."""
-        cluster = self._cluster
-        varying = [plugin.name for plugin in self._varying if plugin.varies(info, cluster)]
-        return frozenset(varying) if varying else NO_PLUGINS
-
-    def _plan(self, info: PodInfo) -> Plan:
-        keys = self._keys_by_spec.get_or_make(info.spec_signature, lambda: self._make_keys(info))
-        if keys.reads_metadata:
-            # A plugin that reads metadata for one pod reads it for all pods with an equal spec.
-            keys = self._keys.get_or_make(info.signature, lambda: self._make_keys(info))
-        as_of, varying = keys.varying
-        if as_of != self._cluster.store.version:
-            varying = self._varying_for(info)
-            keys.varying = self._cluster.store.version, varying
-        concerned = self._concerned(keys, info)
+    def _plan(self, kind: _Kind, info: PodInfo) -> tuple[Plan, bool]:
+        """The plan of a kind of pod, and whether it depends on more than the pod's spec."""
+        cluster, view = self._cluster, PodView(info)
+        varying = frozenset([plugin.name for plugin in self._varying if plugin.varies(info, cluster)])
+        concerned = tuple([plugin.concerns(view, cluster) for plugin in self._with_concerns])
         frame = self._frames.get_or_make(
-            (keys.by_row, concerned, varying), lambda: self._make_frame(keys.by_row, concerned, varying, info)
+            (kind.by_row, concerned, varying), lambda: self._make_frame(kind.by_row, concerned, varying, info)
         )
-        return self._plans.get_or_make((frame, keys.by_state), lambda: self._make_plan(frame, keys.by_state, info))
+        plan = self._plans.get_or_make((frame, kind.by_state), lambda: self._make_plan(frame, kind.by_state, info))
+        return plan, view.reads_metadata
 
-    def _make_keys(self, info: PodInfo) -> _Keys:
+    def _make_kind(self, info: PodInfo) -> _Kind:
         view = PodView(info)
         by_state = tuple([plugin.sign(view) for plugin, _ in self._by_state])
         by_row = tuple([plugin.sign(view) for plugin, _ in self._by_row])
-        return _Keys(by_state, by_row, view.reads_metadata)
+        return _Kind(by_state, by_row, view.reads_metadata)
 
     def _make_frame(
         self, keys: tuple[Hashable, ...], concerned: tuple[bool, ...], varying: frozenset[str], info: PodInfo
