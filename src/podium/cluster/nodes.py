@@ -96,6 +96,9 @@ class ResourceStates:
         self._ids: dict[bytes, int] = {}
         self._of_row: Codes = np.zeros(0, dtype=np.int64)
         self._dirty: set[int] = set()
+        """The rows whose state is not known."""
+        self._unmeasured: set[int] = set()
+        """The rows that `_most` may not cover yet."""
         self._after: RecentlyUsed[int] = RecentlyUsed(self.MOST_WAYS)
         """The state that a sequence of changes leads to from another state, for sequences seen so far."""
         self._way: tuple[Hashable, ...] | None = None
@@ -105,7 +108,7 @@ class ResourceStates:
         """The row that was last seen in each state; it may be in another state by now."""
         self.epoch = 0
         """Changes when the integers are assigned anew."""
-        self._most: Ints = np.zeros(0, dtype=np.int64)
+        self._most: Ints = np.zeros(len(columns.used), dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -113,6 +116,7 @@ class ResourceStates:
     def touch(self, row: int) -> None:
         """Note that the row's resources changed."""
         self._dirty.add(row)
+        self._unmeasured.add(row)
         self._way = None
 
     def change(self, row: int, change: Hashable) -> None:
@@ -132,6 +136,7 @@ class ResourceStates:
         state: int | None = self._after[way]
         if state is None:
             self._dirty.add(row)
+            self._unmeasured.add(row)
             self._way = way
         else:
             self._of_row[row] = state
@@ -149,8 +154,9 @@ class ResourceStates:
                 self._after.clear()
                 self._amounts.clear()
                 self._way = None
-                self._most = self._most[:0]
+                self._most = np.zeros_like(self._most)
                 self._dirty.update(range(size))
+                self._unmeasured.update(range(size))
                 self.epoch += 1
             if len(self._dirty) == 1:
                 self._read_one(self._dirty.pop())
@@ -162,8 +168,14 @@ class ResourceStates:
     @property
     def most_used(self) -> Ints:
         """Per line of `Columns.used`, the highest amount in any state so far; no row exceeds it."""
-        if self._dirty:
-            self.read()
+        if self._unmeasured:
+            used = self._columns.used
+            missing = len(used) - len(self._most)
+            if missing:
+                self._most = np.concatenate([self._most, np.zeros(missing, dtype=np.int64)])
+            rows = list(self._unmeasured)
+            np.maximum(self._most, used[:, rows[0]] if len(rows) == 1 else used[:, rows].max(axis=1), out=self._most)
+            self._unmeasured.clear()
         return self._most
 
     def amounts(self, row: int) -> NodeAmounts:
@@ -189,7 +201,7 @@ class ResourceStates:
         columns = self._columns
         tables = (columns.allocatable, columns.used)
         state = self._ids.setdefault(b"".join([table[:, row].tobytes() for table in tables]), len(self._ids))
-        self._make_room(columns.used[:, row])
+        self._make_room()
         self._of_row[row] = state
         self.examples[state] = row
         if self._way is not None:
@@ -204,18 +216,15 @@ class ResourceStates:
             ids.setdefault(fingerprints[start : start + length], len(ids))
             for start in range(0, len(fingerprints), length)
         ]
-        self._make_room(columns.used[:, rows].max(axis=1))
+        self._make_room()
         self._of_row[rows] = states
         self.examples[states] = rows
 
-    def _make_room(self, used: Ints) -> None:
-        """Make room for all states; `used` are the amounts in use in the newest."""
+    def _make_room(self) -> None:
+        """Make room for all states."""
         missing = len(self._ids) - len(self.examples)
         if missing > 0:
             self.examples = np.concatenate([self.examples, np.zeros(missing + self.FEWEST, dtype=np.int64)])
-        if len(self._most) < len(used):
-            self._most = np.concatenate([self._most, used[len(self._most) :]])
-        np.maximum(self._most, used, out=self._most)
 
 
 class Usage(NamedTuple):

@@ -140,10 +140,13 @@ class StateOutcomes:
     def of_many(self, rows: Ints | None) -> Ints:
         """The outcome of many rows, None for all; most resource states are expected to be among them."""
         states = self._cluster.resource_states
-        of_row = states.read()
-        count = len(of_row) if rows is None else len(rows)
+        count = self._cluster.columns.size if rows is None else len(rows)
         if not count:
             return NO_VALUES
+        # Looking up the states of changed rows would only add to their number.
+        if 16 * len(states) >= count:
+            return self._ask_all(Nodes(self._cluster, rows))
+        of_row = states.read()
         if 16 * len(states) >= count:
             return self._ask_all(Nodes(self._cluster, rows))
         self._prepare(states)
