@@ -39,15 +39,6 @@ Mask = NDArray[np.bool_]
 H = TypeVar("H", bound=Hashable)
 
 
-def halved(numbers: Ints) -> Ints:
-    """Half of each number, truncated toward zero as Go's integer division does."""
-    half = numbers >> 1
-    if lowest(half) < 0:
-        # Shifting rounds down, so a negative odd number comes out one too small.
-        half += (numbers < 0) & (numbers & 1 != 0)
-    return half
-
-
 def divisors(capacity: Ints | int) -> tuple[Ints | int, Mask | bool]:
     """Divisors that are never zero, and which nodes have any capacity: True for all, False for none."""
     if isinstance(capacity, int):

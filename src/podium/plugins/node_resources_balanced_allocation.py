@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.cluster import ChangedRows, PerCluster
-from podium.cluster.columns import Floats, Ints, Mask, divisors, halved, highest
+from podium.cluster.columns import Floats, Ints, Mask, divisors, highest, lowest
 from podium.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PodView, PreScorePlugin, ScorePlugin
 from podium.framework.status import SKIP, SUCCESS, Status
@@ -22,6 +22,8 @@ from podium.plugins.dynamic_resources.extended_resources import asks_for_backed,
 from podium.plugins.node_resources_fit import asked_resources, counted_resources, with_devices
 
 HALF = MAX_NODE_SCORE // 2
+EVEN = MAX_NODE_SCORE + HALF
+"""Twice 75, the score of a node that the pod leaves as balanced as it was."""
 
 More = tuple[tuple[str, int], ...]
 """The resources that count, and the amount to add to what is in use."""
@@ -46,8 +48,8 @@ class _Scored(NamedTuple):
     backed: Backed
 
 
-class _Today:
-    """50 minus the balance score of every node without the pod, which does not depend on the pod.
+class _BalanceWithoutPod:
+    """How balanced every node is without the pod, as `_handicap`; it does not depend on the pod.
 
     Only changed nodes are recomputed.
     """
@@ -58,15 +60,16 @@ class _Today:
         self._changed = ChangedRows(Aspect.RESOURCES)
         self._values: Ints = np.zeros(0, dtype=np.int64)
 
-    def missing(self, before: More, nodes: Nodes) -> Ints:
+    def handicap(self, before: More, nodes: Nodes) -> Ints:
         cluster, columns = nodes.cluster, nodes.cluster.columns
         changed = self._changed.take(cluster)
         if len(changed) > self.FEW_ROWS or len(self._values) != columns.size:
-            self._values = HALF - _evenness(*_fractions(before, Nodes(cluster), _as_counted))
+            self._values = _handicap(before, Nodes(cluster), _as_counted)
         else:
             for row in changed:
                 # Building the node's amounts by name would take longer than it saves.
-                self._values[row] = HALF - _evenness_of(before, *columns.amounts([name for name, _ in before], row))
+                now = _evenness_of(before, *columns.amounts([name for name, _ in before], row))
+                self._values[row] = EVEN - now
         return nodes.take(self._values)
 
 
@@ -89,7 +92,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
             args = NodeResourcesBalancedAllocationArgs()
         self._score_key = f"{self.name}/score"
         self._counted = counted_resources(args.resources)
-        self._today: PerCluster[dict[More, _Today]] = PerCluster(dict)
+        self._without_pod: PerCluster[dict[More, _BalanceWithoutPod]] = PerCluster(dict)
 
     def sign(self, pod: PodView) -> Hashable:
         return pod.resources
@@ -116,13 +119,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
             return np.zeros(len(nodes), dtype=np.int64)
         if not after:
             return np.full(len(nodes), MAX_NODE_SCORE)
-        gain = _evenness(*_fractions(after, nodes, self._amounts(backed)))
+        doubled = _evenness(*_fractions(after, nodes, self._amounts(backed)))
         if not self.release_rules.balanced_allocation_compares_before_and_after:
-            return gain
-        gain += self._missing_now(before, nodes, backed)
-        score = halved(gain)
-        score += HALF
-        return score
+            return doubled
+        doubled += self._handicap(before, nodes, backed)
+        return halved_around_50(doubled)
 
     def _scored(self, state: CycleState, pod: Pod, cluster: Cluster) -> _Scored:
         """The result of PreScore; computed now if the profile leaves out PreScore."""
@@ -145,17 +146,16 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
         return counted
 
-    def _missing_now(self, before: More, nodes: Nodes, backed: Backed) -> Ints:
-        """50 minus the balance score of the nodes without the pod."""
+    def _handicap(self, before: More, nodes: Nodes, backed: Backed) -> Ints:
         if len(nodes) < self.MANY_NODES or backed:
-            return HALF - _evenness(*_fractions(before, nodes, self._amounts(backed)))
-        kept = self._today.of(nodes.cluster)
-        today = kept.get(before)
-        if today is None:
+            return _handicap(before, nodes, self._amounts(backed))
+        kept = self._without_pod.of(nodes.cluster)
+        balance = kept.get(before)
+        if balance is None:
             if len(kept) >= self.MOST_KEPT:
                 kept.clear()
-            today = kept[before] = _Today()
-        return today.missing(before, nodes)
+            balance = kept[before] = _BalanceWithoutPod()
+        return balance.handicap(before, nodes)
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         before, after, backed = self._scored(state, pod, node.cluster)
@@ -192,24 +192,38 @@ def _fractions(more: More, nodes: Nodes, amounts: InUse) -> tuple[list[Floats], 
     return fractions, present
 
 
+def halved_around_50(doubled: Ints) -> Ints:
+    """50 + (doubled - 100) / 2, where the fraction is truncated as Go does it: toward 50."""
+    score: Ints = doubled >> 1
+    if lowest(score) < HALF:
+        # Shifting rounds down, so an odd number below 100 comes out one too small.
+        score += (doubled < MAX_NODE_SCORE) & (doubled & 1 != 0)
+    return score
+
+
+def _handicap(before: More, nodes: Nodes, amounts: InUse) -> Ints:
+    """The addend that turns the balance with the pod into twice the score: less on nodes that are balanced now."""
+    return EVEN - _evenness(*_fractions(before, nodes, amounts))
+
+
 def _evenness(fractions: list[Floats], present: list[Mask | bool]) -> Ints:
     """100 if all fractions are equal, less by their standard deviation over the resources that a node has.
 
-    `present` tells which nodes have each resource.
+    `present` tells which nodes have each resource. The fractions are overwritten.
     """
     if len(present) == 2:
-        deviation = fractions[0] - fractions[1]
-        deviation *= 0.5
-        np.abs(deviation, out=deviation)
+        doubled = np.subtract(*fractions, out=fractions[0])
+        np.abs(doubled, out=doubled)
         for mask in present:
             if mask is not True:
-                deviation *= mask
+                doubled *= mask
     else:
         masks = [np.full(len(some), mask) for some, mask in zip(fractions, present, strict=True)]
-        deviation = _standard_deviation(fractions, masks)
-    np.subtract(1, deviation, out=deviation)
-    deviation *= float(MAX_NODE_SCORE)
-    return deviation.astype(np.int64)
+        doubled = 2 * _standard_deviation(fractions, masks)
+    # (1 - deviation) * 100 in one operation less: doubling and halving change no digit.
+    np.subtract(2, doubled, out=doubled)
+    doubled *= float(HALF)
+    return doubled.astype(np.int64)
 
 
 def _evenness_of(more: More, used: Mapping[str, int], offered: Mapping[str, int]) -> int:
