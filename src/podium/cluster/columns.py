@@ -178,10 +178,10 @@ class Columns:
 
     def amounts(self, names: Iterable[str], row: int) -> tuple[dict[str, int], dict[str, int]]:
         """By resource, the amounts that the pods on a row request, and the allocatable amounts."""
-        requested, offered = self.requested[:, row].tolist(), self.allocatable[:, row].tolist()
-        places = [(name, self.resources.codes.get(name, len(offered))) for name in names]
-        known = [(name, place) for name, place in places if place < len(offered)]
-        return {name: requested[place] for name, place in known}, {name: offered[place] for name, place in known}
+        codes, known = self.resources.codes, len(self.allocatable)
+        places = [(name, place) for name in names if (place := codes.get(name, known)) < known]
+        requested = {name: self.used.item(len(NON_ZERO) + place, row) for name, place in places}
+        return requested, {name: self.allocatable.item(place, row) for name, place in places}
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label key; if no node has the label, all entries are -1."""

@@ -212,7 +212,8 @@ def _evenness(fractions: list[Floats], present: list[Mask | bool]) -> Ints:
     `present` tells which nodes have each resource. The fractions are overwritten.
     """
     if len(present) == 2:
-        doubled = np.subtract(*fractions, out=fractions[0])
+        doubled, other = fractions
+        doubled -= other
         np.abs(doubled, out=doubled)
         for mask in present:
             if mask is not True:
