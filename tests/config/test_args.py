@@ -19,14 +19,8 @@ from podium.config import (
     default_config,
 )
 from podium.config.plugin_args import EMPTIER_IS_BETTER
-from podium.model import (
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorTerm,
-    PreferredSchedulingTerm,
-    SelectorRequirement,
-    TopologySpreadConstraint,
-)
+from podium.model.meta import NodeSelector, NodeSelectorTerm, SelectorRequirement
+from podium.model.pod import NodeAffinity, PreferredSchedulingTerm, TopologySpreadConstraint
 
 from .documents import IN_TREE, args_of, document, off, parsed, paths_of, the_profile, with_args
 

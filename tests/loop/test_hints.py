@@ -27,20 +27,10 @@ from podium.config.plugin_args import LIST_DEFAULTING, NodeAffinityArgs, PodTopo
 from podium.framework import ClusterEvent, CycleState, FilterPlugin, Status, WaitingPod
 from podium.framework.suggested_change import Action, EventHint
 from podium.loop.events import PluginHints, node_changes, object_change, pod_changes
-from podium.model import (
-    Node,
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorTerm,
-    Object,
-    ObjectMeta,
-    Pod,
-    ResourceClaim,
-    SelectorRequirement,
-    TopologySpreadConstraint,
-)
-from podium.model.devices import AllocationResult, ResourceClaimStatus
-from podium.model.pod import PodResourceClaimStatus
+from podium.model.devices import AllocationResult, ResourceClaim, ResourceClaimStatus
+from podium.model.meta import NodeSelector, NodeSelectorTerm, Object, ObjectMeta, SelectorRequirement
+from podium.model.objects import Node
+from podium.model.pod import NodeAffinity, Pod, PodResourceClaimStatus, TopologySpreadConstraint
 from podium.plugins import IN_TREE
 from podium.plugins.node_filters import NodePorts
 from podium.rules import Rules, rules_of

@@ -12,14 +12,7 @@ from podium.engine.release import Options, ReleaseBehaviour, Setup
 from podium.errors import ConfigError
 from podium.framework import FilterPlugin, Registry, ScorePlugin
 from podium.model.pod import DEFAULT_SCHEDULER_NAME
-from podium.releases._framework_v118 import (
-    POINTS,
-    PRE_SCORED,
-    READ_POINTS,
-    EnabledPlugins,
-    UnresolvedProfile,
-    set_up,
-)
+from podium.releases._framework_v118 import POINTS, PRE_SCORED, READ_POINTS, EnabledPlugins, UnresolvedProfile, set_up
 from podium.releases.policy import (
     Policy,
     PredicatePolicy,
