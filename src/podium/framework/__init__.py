@@ -10,19 +10,26 @@ from podium.framework.plugin import (
     PodView,
     PostBindPlugin,
     PostFilterPlugin,
-    PostFilterResult,
     PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     QueueSortPlugin,
     ReservePlugin,
     ScorePlugin,
 )
 from podium.framework.registry import Framework, Registry
-from podium.framework.status import SKIP, SUCCESS, WAIT, Code, Status, Verdict
-from podium.framework.suggested_change import Action, ClusterEvent, EventHint, WaitingPod
+from podium.framework.status import SKIP, SUCCESS, WAIT, Code, PostFilterResult, PreFilterResult, Status, Verdict
+from podium.framework.suggested_change import (
+    Action,
+    Change,
+    ClusterEvent,
+    EventHint,
+    Obstacle,
+    RejectedNodes,
+    RejectedPod,
+    WaitingPod,
+)
 
 __all__ = [
     "EXTENSION_POINTS",
@@ -31,12 +38,14 @@ __all__ = [
     "WAIT",
     "Action",
     "BindPlugin",
+    "Change",
     "ClusterEvent",
     "Code",
     "CycleState",
     "EventHint",
     "FilterPlugin",
     "Framework",
+    "Obstacle",
     "PermitPlugin",
     "Plugin",
     "PodView",
@@ -50,6 +59,8 @@ __all__ = [
     "PreScorePlugin",
     "QueueSortPlugin",
     "Registry",
+    "RejectedNodes",
+    "RejectedPod",
     "ReservePlugin",
     "ScorePlugin",
     "Status",
