@@ -79,7 +79,6 @@ from podium.releases.policy import (
     fatal,
     serving,
     shape_problem,
-    weight_problems,
 )
 from podium.releases.resource_priorities import (
     BalancedResourceAllocation,
@@ -245,7 +244,7 @@ def _policy_problems(catalog: Catalog, policy: Policy) -> list[str]:
             extender = replace(extender, weight=1)
         checked.append(extender)
     check_extenders(checked, problems)
-    return weight_problems(policy) + problems.errors
+    return policy.weight_problems + problems.errors
 
 
 # -- choosing ------------------------------------------------------------------------------------------------------
