@@ -16,17 +16,7 @@ from bench.figures import FIGURES, Figure
 from bench.measure import BrokenError, measure
 from bench.plot import write_plot
 from bench.report import PLOT, markdown, promise_lines, summary, write_docs
-from bench.results import (
-    BASELINE,
-    RESULTS,
-    Baseline,
-    Machine,
-    Result,
-    Results,
-    read_baseline,
-    read_results,
-    write,
-)
+from bench.results import BASELINE, RESULTS, Baseline, Machine, Result, Results, read_baseline, read_results, write
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -20,11 +20,24 @@ HOSTNAME = "kubernetes.io/hostname"
 MEBI = 1024 * 1024
 
 
-def make_object(kind: str, name: str, **fields: Any) -> Object:
+GROUPS = {
+    **dict.fromkeys(("Deployment", "ReplicaSet", "StatefulSet"), "apps/v1"),
+    **dict.fromkeys(
+        ("StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity", "VolumeAttachment"), "storage.k8s.io/v1"
+    ),
+}
+"""The apiVersion of a kind that is not in `v1`."""
+
+
+def make_object(kind: str, name: str, *, metadata: Mapping[str, Any] | None = None, **fields: Any) -> Object:
     """Any object, as the API server would store it; `namespace`, `labels` and such go into its metadata."""
-    metadata = {field: fields.pop(field) for field in ("namespace", "labels", "annotations") if field in fields}
-    group = "apps/v1" if kind in ("Deployment", "ReplicaSet", "StatefulSet") else "v1"
-    document: Fields = {"apiVersion": group, "kind": kind, "metadata": {"name": name, **metadata}, **_camel(fields)}
+    within = {field: fields.pop(field) for field in ("namespace", "labels", "annotations") if field in fields}
+    document: Fields = {
+        "apiVersion": GROUPS.get(kind, "v1"),
+        "kind": kind,
+        "metadata": {"name": name, **within, **(metadata or {})},
+        **_camel(fields),
+    }
     (made,) = load(document)
     return made
 

@@ -1,36 +1,15 @@
-"""Volumes, claims and their kin for tests, in few words; fields of a spec are written as in YAML."""
+"""Volumes, claims, and pods that use them, for tests, in few words; fields of a spec are written as in YAML."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from builders import expression, make_pod
-from podium.manifests import load
-from podium.model import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    Object,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    StorageClass,
-    VolumeAttachment,
-)
-
-Fields = dict[str, Any]
+from builders import Fields, expression, make_object, make_pod
+from csi_objects import DRIVER
+from podium.model import Object, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 
 BIND_COMPLETED = {"pv.kubernetes.io/bind-completed": "yes"}
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
-MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
-DRIVER = "csi.example.com"
-
-
-def _make(kind: str, name: str, fields: Fields, metadata: Fields) -> Object:
-    group = "v1" if kind.startswith("Persistent") else "storage.k8s.io/v1"
-    (made,) = load({"apiVersion": group, "kind": kind, "metadata": {"name": name, **metadata}, **fields})
-    return made
 
 
 def make_volume(
@@ -55,11 +34,13 @@ def make_volume(
     if nodes is not None:
         fields["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": list(nodes)}]}}
     source = {} if spec else {"csi": {"driver": DRIVER, "volumeHandle": name}}
-    made = _make(
+    made = make_object(
         "PersistentVolume",
         name,
-        {"spec": {**fields, **source, **spec}, "status": {"phase": phase}},
-        {"labels": dict(labels or {}), **(metadata or {})},
+        labels=dict(labels or {}),
+        metadata=metadata,
+        spec={**fields, **source, **spec},
+        status={"phase": phase},
     )
     assert isinstance(made, PersistentVolume)
     return made
@@ -88,11 +69,12 @@ def make_claim(
     if owner is not None:
         reference = {"apiVersion": "v1", "kind": "Pod", "name": owner.name, "uid": owner.metadata.uid}
         owners = {"ownerReferences": [{**reference, "controller": True}]}
-    made = _make(
+    made = make_object(
         "PersistentVolumeClaim",
         name,
-        {"spec": {**fields, **spec}, "status": {"phase": phase}},
-        {"namespace": namespace, "uid": f"uid of {name}", "annotations": notes, **owners, **(metadata or {})},
+        metadata={"namespace": namespace, "uid": f"uid of {name}", "annotations": notes, **owners, **(metadata or {})},
+        spec={**fields, **spec},
+        status={"phase": phase},
     )
     assert isinstance(made, PersistentVolumeClaim)
     return made
@@ -107,48 +89,8 @@ def bound(name: str = "data", **volume: Any) -> list[Object]:
 def make_class(name: str, provisioner: str = DRIVER, *, waits: bool = True, **fields: Any) -> StorageClass:
     """A storage class that waits for the first pod, or, without `waits`, binds at once."""
     mode = "WaitForFirstConsumer" if waits else "Immediate"
-    made = _make("StorageClass", name, {"provisioner": provisioner, "volumeBindingMode": mode, **fields}, {})
+    made = make_object("StorageClass", name, provisioner=provisioner, volumeBindingMode=mode, **fields)
     assert isinstance(made, StorageClass)
-    return made
-
-
-def make_csi_node(name: str, limits: Mapping[str, int | None], migrated: Iterable[str] = ()) -> CSINode:
-    """A CSINode: how many volumes of each driver the node can attach, None for a driver without limit."""
-    drivers = [
-        {
-            "name": driver,
-            "nodeID": name,
-            "topologyKeys": [],
-            **({} if count is None else {"allocatable": {"count": count}}),
-        }
-        for driver, count in limits.items()
-    ]
-    annotations = {"annotations": {MIGRATED_PLUGINS: ",".join(migrated)}} if migrated else {}
-    made = _make("CSINode", name, {"spec": {"drivers": drivers}}, annotations)
-    assert isinstance(made, CSINode)
-    return made
-
-
-def make_driver(name: str = DRIVER, *, reports_capacity: bool) -> CSIDriver:
-    made = _make("CSIDriver", name, {"spec": {"storageCapacity": reports_capacity}}, {})
-    assert isinstance(made, CSIDriver)
-    return made
-
-
-def make_capacity(name: str, storage_class: str, topology: Fields | None, **amounts: str) -> CSIStorageCapacity:
-    """How much of a class there is for the nodes that `topology`, a label selector, selects."""
-    fields: Fields = {"storageClassName": storage_class, **amounts}
-    if topology is not None:
-        fields["nodeTopology"] = topology
-    made = _make("CSIStorageCapacity", name, fields, {"namespace": "kube-system"})
-    assert isinstance(made, CSIStorageCapacity)
-    return made
-
-
-def make_attachment(name: str, node: str, volume: str | None, attacher: str = DRIVER) -> VolumeAttachment:
-    source = {} if volume is None else {"persistentVolumeName": volume}
-    made = _make("VolumeAttachment", name, {"spec": {"attacher": attacher, "nodeName": node, "source": source}}, {})
-    assert isinstance(made, VolumeAttachment)
     return made
 
 

@@ -8,20 +8,9 @@ import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Ints
-from podium.framework import (
-    SKIP,
-    SUCCESS,
-    CycleState,
-    FilterPlugin,
-    PodView,
-    PreFilterPlugin,
-    PreFilterResult,
-    PreScorePlugin,
-    ScorePlugin,
-    Status,
-    Verdict,
-)
 from podium.framework.fast_paths import ForSomePods
+from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
 from podium.model import Pod, Service
 
 

@@ -10,22 +10,10 @@ from msgspec.structs import replace
 from podium.cluster import Cluster
 from podium.errors import InputError
 from podium.manifests import Objects, expand_workloads, workload_of
+from podium.manifests.apply import SCALED, scaled_workload
 from podium.manifests.defaults import Priorities
 from podium.manifests.expansion import Expansion
-from podium.model import (
-    CronJob,
-    DaemonSet,
-    Deployment,
-    Job,
-    Node,
-    Object,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    ReplicaSet,
-    ReplicationController,
-    StatefulSet,
-)
+from podium.model import CronJob, DaemonSet, Job, Node, Object, PersistentVolume, PersistentVolumeClaim, Pod, ReplicaSet
 from podium.model.objects import HOSTNAME, REGION, ZONE, JobSpec, JobStatus
 from podium.wording import did_you_mean, listed, near_names
 
@@ -279,8 +267,6 @@ def _making_pods(obj: Object, priorities: Priorities) -> Object:
     match obj:
         case ReplicaSet() if obj.metadata.controller is not None:
             return obj
-        case Deployment() | ReplicaSet() | StatefulSet() | ReplicationController():
-            return replace(obj, spec=replace(obj.spec, replicas=1))
         case Job():
             return replace(obj, spec=_one_at_once(obj.spec), status=JobStatus())
         case CronJob():
@@ -291,7 +277,7 @@ def _making_pods(obj: Object, priorities: Priorities) -> Object:
             assert isinstance(pod, Pod)
             return priorities.resolve(replace(pod, spec=replace(pod.spec, priority=None)))
         case _:
-            return obj
+            return scaled_workload(obj, 1) if isinstance(obj, SCALED) else obj
 
 
 def _one_at_once(spec: JobSpec) -> JobSpec:

@@ -8,26 +8,15 @@ from typing import Any
 
 import pytest
 
-from builders import (
-    HOSTNAME,
-    ZONE,
-    affinity,
-    expression,
-    make_config,
-    make_node,
-    make_object,
-    make_pod,
-    node_affinity,
-    pod_term,
-    spread,
-    with_args,
-)
+from builders import affinity, expression, make_config, make_node, make_pod, node_affinity, pod_term, spread, with_args
 from podium.answers import WhyNot, why_not
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.errors import InputError
 from podium.model import Node, Object, Pod
+from podium.model.objects import HOSTNAME, ZONE
 from podium.recorded import prepare, read_records
+from storage_objects import make_claim, make_volume, on_label, pod_with, uses
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 WEB = {"app": "web"}
@@ -264,21 +253,10 @@ def test_all_blockers_are_named_not_only_the_first() -> None:
 
 
 def test_volumes_in_another_zone_cannot_be_helped() -> None:
-    term = {"matchExpressions": [expression(ZONE, "In", "b")]}
-    completed = {"pv.kubernetes.io/bind-completed": "yes"}
-    named = {"namespace": "default", "annotations": completed}
-    claim = make_object("PersistentVolumeClaim", "data", spec={"volumeName": "disk"}, **named)
-    volume = make_object(
-        "PersistentVolume",
-        "disk",
-        spec={
-            "claimRef": {"name": "data", "namespace": "default"},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
-        },
-    )
-    pod = make_pod(volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
+    claim = make_claim("data", volume="disk")
+    volume = make_volume("disk", claim=claim, nodes=on_label(ZONE, "b"))
 
-    answer = asked([node("a1"), claim, volume], pod)
+    answer = asked([node("a1"), claim, volume], pod_with(uses("data")))
 
     assert [status.plugin for status in answer.blockers] == ["VolumeBinding"]
     assert [one.text for one in answer.obstacles["VolumeBinding"]] == [

@@ -4,29 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from podium.config import (
-    DefaultPreemptionArgs,
-    DynamicResourcesArgs,
-    InterPodAffinityArgs,
-    NodeAffinityArgs,
-    NodeResourcesBalancedAllocationArgs,
-    NodeResourcesFitArgs,
-    PodTopologySpreadArgs,
-    ResourceSpec,
-    ScoringStrategy,
-    UtilizationShapePoint,
-    VolumeBindingArgs,
-    default_config,
-)
-from podium.config.plugin_args import EMPTIER_IS_BETTER
-from podium.model import (
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorTerm,
-    PreferredSchedulingTerm,
-    SelectorRequirement,
-    TopologySpreadConstraint,
-)
+from podium.config import default_config, plugin_args
+from podium.config.plugin_args import EMPTIER_IS_BETTER, ResourceSpec, ScoringStrategy, UtilizationShapePoint
+from podium.model.meta import NodeSelector, NodeSelectorTerm, SelectorRequirement
+from podium.model.pod import NodeAffinity, PreferredSchedulingTerm, TopologySpreadConstraint
 
 from .documents import IN_TREE, args_of, document, off, parsed, paths_of, the_profile, with_args
 
@@ -37,22 +18,24 @@ RATIO = "RequestedToCapacityRatio"
 def test_every_plugin_that_takes_arguments_has_defaults() -> None:
     (profile,) = default_config(IN_TREE).profiles
     assert profile.args == {
-        "DefaultPreemption": DefaultPreemptionArgs(min_candidate_nodes_percentage=10, min_candidate_nodes_absolute=100),
-        "DynamicResources": DynamicResourcesArgs(filter_timeout=10, binding_timeout=600),
-        "InterPodAffinity": InterPodAffinityArgs(
+        "DefaultPreemption": plugin_args.DefaultPreemptionArgs(
+            min_candidate_nodes_percentage=10, min_candidate_nodes_absolute=100
+        ),
+        "DynamicResources": plugin_args.DynamicResourcesArgs(filter_timeout=10, binding_timeout=600),
+        "InterPodAffinity": plugin_args.InterPodAffinityArgs(
             hard_pod_affinity_weight=1, ignore_preferred_terms_of_existing_pods=False
         ),
-        "NodeAffinity": NodeAffinityArgs(added_affinity=None),
-        "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs(
+        "NodeAffinity": plugin_args.NodeAffinityArgs(added_affinity=None),
+        "NodeResourcesBalancedAllocation": plugin_args.NodeResourcesBalancedAllocationArgs(
             resources=(ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
         ),
-        "NodeResourcesFit": NodeResourcesFitArgs(
+        "NodeResourcesFit": plugin_args.NodeResourcesFitArgs(
             scoring_strategy=ScoringStrategy(
                 type="LeastAllocated", resources=(ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
             )
         ),
-        "PodTopologySpread": PodTopologySpreadArgs(default_constraints=(), defaulting_type="System"),
-        "VolumeBinding": VolumeBindingArgs(bind_timeout_seconds=600, shape=EMPTIER_IS_BETTER),
+        "PodTopologySpread": plugin_args.PodTopologySpreadArgs(default_constraints=(), defaulting_type="System"),
+        "VolumeBinding": plugin_args.VolumeBindingArgs(bind_timeout_seconds=600, shape=EMPTIER_IS_BETTER),
     }
 
 
@@ -89,33 +72,33 @@ def spread(*constraints: object) -> dict[str, object]:
         (
             "DefaultPreemption",
             {"minCandidateNodesPercentage": 0},
-            DefaultPreemptionArgs(min_candidate_nodes_percentage=0),
+            plugin_args.DefaultPreemptionArgs(min_candidate_nodes_percentage=0),
         ),
         (
             "DynamicResources",
             {"filterTimeout": "0s", "bindingTimeout": "1m30s"},
-            DynamicResourcesArgs(filter_timeout=0, binding_timeout=90),
+            plugin_args.DynamicResourcesArgs(filter_timeout=0, binding_timeout=90),
         ),
-        ("DynamicResources", {"filterTimeout": None}, DynamicResourcesArgs()),
+        ("DynamicResources", {"filterTimeout": None}, plugin_args.DynamicResourcesArgs()),
         (
             "InterPodAffinity",
             {"hardPodAffinityWeight": 0, "ignorePreferredTermsOfExistingPods": True},
-            InterPodAffinityArgs(hard_pod_affinity_weight=0, ignore_preferred_terms_of_existing_pods=True),
+            plugin_args.InterPodAffinityArgs(hard_pod_affinity_weight=0, ignore_preferred_terms_of_existing_pods=True),
         ),
         (
             "NodeResourcesBalancedAllocation",
             {"resources": [{"name": "a"}, {"name": "b", "weight": 0}]},
-            NodeResourcesBalancedAllocationArgs(resources=(ResourceSpec("a", 1), ResourceSpec("b", 1))),
+            plugin_args.NodeResourcesBalancedAllocationArgs(resources=(ResourceSpec("a", 1), ResourceSpec("b", 1))),
         ),
         (
             "NodeResourcesFit",
             {"ignoredResources": ["example.com/a"], "ignoredResourceGroups": ["b.com"]},
-            NodeResourcesFitArgs(ignored_resources=("example.com/a",), ignored_resource_groups=("b.com",)),
+            plugin_args.NodeResourcesFitArgs(ignored_resources=("example.com/a",), ignored_resource_groups=("b.com",)),
         ),
         (
             "NodeResourcesFit",
             fit(type="MostAllocated", resources=[{"name": "cpu"}, {"name": "x", "weight": 100}]),
-            NodeResourcesFitArgs(
+            plugin_args.NodeResourcesFitArgs(
                 scoring_strategy=ScoringStrategy(
                     type="MostAllocated", resources=(ResourceSpec("cpu", 1), ResourceSpec("x", 100))
                 )
@@ -124,7 +107,7 @@ def spread(*constraints: object) -> dict[str, object]:
         (
             "NodeResourcesFit",
             ratio((0, 10), (100, 0)),
-            NodeResourcesFitArgs(
+            plugin_args.NodeResourcesFitArgs(
                 scoring_strategy=ScoringStrategy(
                     type=RATIO, shape=(UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
                 )
@@ -133,7 +116,7 @@ def spread(*constraints: object) -> dict[str, object]:
         (
             "PodTopologySpread",
             spread({**ZONE, "minDomains": 2, "nodeTaintsPolicy": "Honor", "matchLabelKeys": ["k"]}),
-            PodTopologySpreadArgs(
+            plugin_args.PodTopologySpreadArgs(
                 defaulting_type="List",
                 default_constraints=(
                     TopologySpreadConstraint(
@@ -150,10 +133,10 @@ def spread(*constraints: object) -> dict[str, object]:
         (
             "VolumeBinding",
             {"bindTimeoutSeconds": 0},
-            VolumeBindingArgs(bind_timeout_seconds=0, shape=EMPTIER_IS_BETTER),
+            plugin_args.VolumeBindingArgs(bind_timeout_seconds=0, shape=EMPTIER_IS_BETTER),
         ),
-        ("VolumeBinding", {"shape": None}, VolumeBindingArgs(shape=EMPTIER_IS_BETTER)),
-        ("VolumeBinding", {"shape": []}, VolumeBindingArgs(shape=EMPTIER_IS_BETTER)),
+        ("VolumeBinding", {"shape": None}, plugin_args.VolumeBindingArgs(shape=EMPTIER_IS_BETTER)),
+        ("VolumeBinding", {"shape": []}, plugin_args.VolumeBindingArgs(shape=EMPTIER_IS_BETTER)),
     ],
 )
 def test_arguments(plugin: str, args: object, typed: object) -> None:
@@ -162,7 +145,7 @@ def test_arguments(plugin: str, args: object, typed: object) -> None:
 
 def test_added_affinity() -> None:
     args = required(expression("In", "x"), matchFields=[expression("In", "n", key="metadata.name")])
-    assert args_of("NodeAffinity", args) == NodeAffinityArgs(
+    assert args_of("NodeAffinity", args) == plugin_args.NodeAffinityArgs(
         added_affinity=NodeAffinity(
             required=NodeSelector(
                 node_selector_terms=[
@@ -175,7 +158,7 @@ def test_added_affinity() -> None:
         )
     )
     term = NodeSelectorTerm(match_expressions=[SelectorRequirement(key="a", operator="Exists")])
-    assert args_of("NodeAffinity", preferred(3, expression("Exists"))) == NodeAffinityArgs(
+    assert args_of("NodeAffinity", preferred(3, expression("Exists"))) == plugin_args.NodeAffinityArgs(
         added_affinity=NodeAffinity(preferred=[PreferredSchedulingTerm(weight=3, preference=term)])
     )
 
@@ -312,4 +295,4 @@ def test_the_kind_of_the_arguments_is_not_the_plugin() -> None:
 def test_a_beta_version_reads_arguments_of_any_version(version: str) -> None:
     args = {"apiVersion": f"kubescheduler.config.k8s.io/{version}", "kind": "VolumeBindingArgs"}
     config = document("v1beta2", profiles=[{"pluginConfig": [{"name": "VolumeBinding", "args": args}]}])
-    assert the_profile(config).args["VolumeBinding"] == VolumeBindingArgs(shape=EMPTIER_IS_BETTER)
+    assert the_profile(config).args["VolumeBinding"] == plugin_args.VolumeBindingArgs(shape=EMPTIER_IS_BETTER)

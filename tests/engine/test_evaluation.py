@@ -12,19 +12,9 @@ from engine.planning import evaluation_of
 from podium.cluster import Cluster, Nodes
 from podium.cluster.columns import Ints
 from podium.engine._evaluation import joined
-from podium.framework import (
-    SKIP,
-    Code,
-    CycleState,
-    FilterPlugin,
-    PreFilterPlugin,
-    PreFilterResult,
-    PreScorePlugin,
-    Registry,
-    ScorePlugin,
-    Status,
-    Verdict,
-)
+from podium.framework import Registry
+from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from podium.framework.status import SKIP, Code, PreFilterResult, Status, Verdict
 from podium.model import Pod
 from podium.plugins import IN_TREE
 

@@ -10,9 +10,10 @@ from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Ints
 from podium.engine import Decision, Scheduler
 from podium.errors import PluginError
-from podium.framework import SUCCESS, CycleState, FilterPlugin, Registry, ScorePlugin, Status, Verdict
+from podium.framework import SUCCESS, CycleState, FilterPlugin, Registry, ScorePlugin, Status
 from podium.model import Pod
 from podium.plugins import IN_TREE
+from testing.broken_plugins import Crashes, FloatScore, TooFewCodes
 
 
 class BrokenFilter(FilterPlugin):
@@ -22,13 +23,6 @@ class BrokenFilter(FilterPlugin):
         raise ZeroDivisionError("no share left")
 
 
-class BrokenScore(ScorePlugin):
-    name = "BrokenScore"
-
-    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        return {"known": 1}[node.name]
-
-
 class SaysNothing(FilterPlugin):
     name = "SaysNothing"
 
@@ -36,25 +30,11 @@ class SaysNothing(FilterPlugin):
         pass
 
 
-class Fraction(ScorePlugin):
-    name = "Fraction"
-
-    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        return 3.7  # type: ignore[return-value]
-
-
 class SmallNumbers(ScorePlugin):
     name = "SmallNumbers"
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         return np.arange(len(nodes), dtype=np.int32)
-
-
-class ShortVerdict(FilterPlugin):
-    name = "ShortVerdict"
-
-    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
-        return Verdict.reject(nodes.unschedulable[1:], "node(s) were cordoned")
 
 
 class Every(FilterPlugin):
@@ -77,6 +57,14 @@ class Flaky(FilterPlugin):
         return Status.unschedulable("node(s) were bad") if "bad" in node.labels else SUCCESS
 
 
+def enabled(name: str) -> dict[str, list[dict[str, str]]]:
+    return {"enabled": [{"name": name}]}
+
+
+def cluster_of_two() -> Cluster:
+    return Cluster.from_objects([make_node("n1"), make_node("n2")])
+
+
 NUMBERS = "int64 array, one number for each node"
 
 
@@ -84,15 +72,15 @@ NUMBERS = "int64 array, one number for each node"
     ("broken", "reads", "problem"),
     [
         (BrokenFilter, None, "failed: ZeroDivisionError: no share left"),
-        (BrokenScore, None, "failed: KeyError: 'n1'"),
+        (Crashes, None, "failed: KeyError: 'price'"),
         (SaysNothing, None, "returns None from filter_node: return a Status"),
         (SaysNothing, Aspect.RESOURCES, "returns None from filter_node: return a Status"),
-        (Fraction, None, "returns 3.7 from score_node: return an int"),
+        (FloatScore, None, "returns 0.5 from score_node: return an int"),
         (SmallNumbers, None, f"returns int32[2] from score: return an {NUMBERS}"),
         (SmallNumbers, Aspect.LABELS, f"returns int32[2] from score: return an {NUMBERS}"),
         (SmallNumbers, Aspect.RESOURCES, f"returns int32[2] from score: return an {NUMBERS}"),
-        (ShortVerdict, None, f"returns bool[1] from filter: return an {NUMBERS}"),
-        (ShortVerdict, Aspect.TAINTS, f"returns bool[1] from filter: return an {NUMBERS}"),
+        (TooFewCodes, None, f"returns bool[1] from filter: return an {NUMBERS}"),
+        (TooFewCodes, Aspect.TAINTS, f"returns bool[1] from filter: return an {NUMBERS}"),
     ],
 )
 def test_a_broken_plugin_is_named(
@@ -101,15 +89,9 @@ def test_a_broken_plugin_is_named(
     """Whether its results are kept by what it `reads`, or not."""
     monkeypatch.setattr(broken, "reads", reads)
     point = "filter" if issubclass(broken, FilterPlugin) else "score"
-    profile = {"schedulerName": "default-scheduler", "plugins": {point: {"enabled": [{"name": broken.name}]}}}
-    config = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "profiles": [profile],
-    }
+    config = make_config({"plugins": {point: enabled(broken.name)}})
     message = f"plugin {broken.name!r} {problem}"
-    cluster = Cluster.from_objects([make_node("n1"), make_node("n2")])
-    scheduler = Scheduler(cluster, config, registry=Registry([*IN_TREE.values(), broken]))
+    scheduler = Scheduler(cluster_of_two(), config, registry=Registry([*IN_TREE.values(), broken]))
     for _ in range(2):
         assert scheduler.decide(make_pod("p")).error == message
     with pytest.raises(PluginError) as raised:
@@ -118,7 +100,7 @@ def test_a_broken_plugin_is_named(
 
 
 def scheduler_with(plugin: type[FilterPlugin], nodes: int) -> Scheduler:
-    config = make_config({"plugins": {"multiPoint": {"enabled": [{"name": plugin.name}]}}})
+    config = make_config({"plugins": {"multiPoint": enabled(plugin.name)}})
     cluster = Cluster.from_objects([make_node(f"n{number:02}") for number in range(nodes)])
     return Scheduler(cluster, config, registry=Registry([*IN_TREE.values(), plugin]), tie_break="first")
 
@@ -139,14 +121,6 @@ def test_a_plugin_that_failed_is_asked_again(monkeypatch: pytest.MonkeyPatch) ->
 
 
 LACKS_PRE_FILTER = "it needs preFilter, where the profile does not run it"
-
-
-def enabled(name: str) -> dict[str, list[dict[str, str]]]:
-    return {"enabled": [{"name": name}]}
-
-
-def cluster_of_two() -> Cluster:
-    return Cluster.from_objects([make_node("n1"), make_node("n2")])
 
 
 def unprepared(name: str, point: str, release: str = "v1.37") -> Decision:

@@ -5,21 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from builders import ZONE, make_node
+from csi_objects import DRIVER, make_csi_node
 from podium.cluster import Cluster
 from podium.engine import PlacedClaim, simulate
 from podium.model import CSINode, Object
-from storage_objects import (
-    DRIVER,
-    bound,
-    ephemeral,
-    make_claim,
-    make_class,
-    make_csi_node,
-    make_volume,
-    on_label,
-    pod_with,
-    uses,
-)
+from storage_objects import bound, ephemeral, make_claim, make_class, make_volume, on_label, pod_with, uses
 
 A, B = make_node("a", labels={ZONE: "za"}), make_node("b", labels={ZONE: "zb"})
 LOCAL, FAST = make_class("local", "kubernetes.io/no-provisioner"), make_class("fast")

@@ -9,19 +9,9 @@ from builders import make_config, make_node, make_pod
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.engine import Scheduler
 from podium.errors import InputError, PluginError
-from podium.framework import (
-    SUCCESS,
-    CycleState,
-    FilterPlugin,
-    Plugin,
-    PreFilterPlugin,
-    PreFilterResult,
-    PreScorePlugin,
-    Registry,
-    ReservePlugin,
-    ScorePlugin,
-    Status,
-)
+from podium.framework import CycleState, Plugin, Registry
+from podium.framework.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugin, ReservePlugin, ScorePlugin
+from podium.framework.status import SUCCESS, PreFilterResult, Status
 from podium.model import Pod
 from podium.plugins import IN_TREE
 

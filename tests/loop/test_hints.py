@@ -8,18 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from builders import (
-    HOSTNAME,
-    ZONE,
-    affinity,
-    expression,
-    make_node,
-    make_object,
-    make_pod,
-    node_affinity,
-    pod_term,
-    spread,
-)
+from builders import affinity, expression, make_node, make_object, make_pod, node_affinity, pod_term, spread
 from device_objects import make_class
 from loop.driving import Driver, with_plugins
 from podium.cluster import Cluster, NodeInfo
@@ -27,20 +16,10 @@ from podium.config.plugin_args import LIST_DEFAULTING, NodeAffinityArgs, PodTopo
 from podium.framework import ClusterEvent, CycleState, FilterPlugin, Status, WaitingPod
 from podium.framework.suggested_change import Action, EventHint
 from podium.loop.events import PluginHints, node_changes, object_change, pod_changes
-from podium.model import (
-    Node,
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorTerm,
-    Object,
-    ObjectMeta,
-    Pod,
-    ResourceClaim,
-    SelectorRequirement,
-    TopologySpreadConstraint,
-)
-from podium.model.devices import AllocationResult, ResourceClaimStatus
-from podium.model.pod import PodResourceClaimStatus
+from podium.model.devices import AllocationResult, ResourceClaim, ResourceClaimStatus
+from podium.model.meta import NodeSelector, NodeSelectorTerm, Object, ObjectMeta, SelectorRequirement
+from podium.model.objects import HOSTNAME, ZONE, Node
+from podium.model.pod import NodeAffinity, Pod, PodResourceClaimStatus, TopologySpreadConstraint
 from podium.plugins import IN_TREE
 from podium.plugins.node_filters import NodePorts
 from podium.rules import Rules, rules_of

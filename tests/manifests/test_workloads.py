@@ -5,12 +5,7 @@ from typing import Any
 import pytest
 
 from podium.manifests import Objects, expand_workloads, load, workload_of
-from podium.model import (
-    Deployment,
-    Job,
-    Pod,
-    ReplicaSet,
-)
+from podium.model import Deployment, Job, Pod, ReplicaSet
 
 from .objects import Fields, doc, names, pod_of, yaml_of
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podium.model.meta import (
-    dns_subdomain_errors,
-    extended_resource_errors,
-    label_value_errors,
-    qualified_name_errors,
-)
+from podium.model.meta import dns_subdomain_errors, extended_resource_errors, label_value_errors, qualified_name_errors
 
 LABEL_63, LABEL_64 = "a" * 63, "a" * 64
 DOMAIN_253, DOMAIN_254 = "a" * 253, "a" * 254

@@ -9,20 +9,9 @@ from hypothesis import strategies as st
 from builders import make_taint
 from podium.cluster import Cluster
 from podium.errors import SelectorError
-from podium.model import (
-    Affinity,
-    LabelSelector,
-    Node,
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorTerm,
-    ObjectMeta,
-    Pod,
-    PodSpec,
-    SelectorRequirement,
-    Taint,
-    Toleration,
-)
+from podium.model.meta import LabelSelector, NodeSelector, NodeSelectorTerm, ObjectMeta, SelectorRequirement
+from podium.model.objects import Node, Taint
+from podium.model.pod import Affinity, NodeAffinity, Pod, PodSpec, Toleration
 from podium.model.selectors import (
     any_tolerates,
     label_selector,

@@ -7,12 +7,7 @@ from hypothesis import given, settings
 
 from pod_kinds import POD_KINDS, pod_of
 from podium.cluster import Cluster
-from podium.config.plugin_args import (
-    NodeResourcesFitArgs,
-    ResourceSpec,
-    ScoringStrategy,
-    UtilizationShapePoint,
-)
+from podium.config.plugin_args import NodeResourcesFitArgs, ResourceSpec, ScoringStrategy, UtilizationShapePoint
 from podium.engine import Scheduler
 from podium.framework import FilterPlugin, Plugin, ScorePlugin
 from podium.plugins import IN_TREE

@@ -4,18 +4,7 @@ from typing import Any
 
 import pytest
 
-from builders import (
-    HOSTNAME,
-    ZONE,
-    decide,
-    make_node,
-    make_object,
-    make_pod,
-    rejections,
-    scores,
-    spread,
-    with_args,
-)
+from builders import HOSTNAME, ZONE, decide, make_node, make_object, make_pod, rejections, scores, spread, with_args
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.model import Node, Pod

@@ -6,16 +6,7 @@ from typing import Any
 
 import pytest
 
-from builders import (
-    affinity,
-    expression,
-    make_node,
-    make_pod,
-    node_affinity,
-    pod_term,
-    spread,
-    with_args,
-)
+from builders import affinity, expression, make_node, make_pod, node_affinity, pod_term, spread, with_args
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.engine.decision import Eviction

@@ -18,6 +18,7 @@ from builders import (
     node_affinity,
     pod_term,
     scores,
+    with_args,
 )
 from podium.cluster import Cluster
 from podium.engine import Scheduler
@@ -192,7 +193,7 @@ def test_balanced_allocation_of_a_full_node_is_zero() -> None:
 def strategy(kind: str, **fields: object) -> dict[str, object]:
     resources = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
     args = {"scoringStrategy": {"type": kind, "resources": resources, **fields}}
-    return make_config({"pluginConfig": [{"name": "NodeResourcesFit", "args": args}]})
+    return with_args("NodeResourcesFit", **args)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +260,7 @@ def test_a_resource_that_a_node_has_none_of_is_left_out_of_the_mean() -> None:
         {"name": "example.com/gpu", "weight": 2},
     ]
     args = {"scoringStrategy": {"type": "LeastAllocated", "resources": resources}}
-    config = make_config({"pluginConfig": [{"name": "NodeResourcesFit", "args": args}]})
+    config = with_args("NodeResourcesFit", **args)
     nodes = [make_node("a", cpu="4", memory="8Gi"), make_node("b", cpu="4", memory="8Gi")]
 
     decision = decide(nodes, make_pod(requests={"cpu": "2", "memory": "4Gi"}), config)

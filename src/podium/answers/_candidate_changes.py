@@ -19,19 +19,10 @@ from podium.engine import Decision, Scheduler
 from podium.engine.scheduler import SchedulerOptions
 from podium.framework import Code, Framework, Status
 from podium.framework.suggested_change import Change, ChangeTarget, RejectedPod, T, edit_pod, evict, evictable
-from podium.model import (
-    Affinity,
-    Node,
-    NodeSelectorTerm,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    PodAffinityTerm,
-    PodSpec,
-    ResourceClaim,
-    SelectorRequirement,
-)
-from podium.model.objects import HOSTNAME
+from podium.model.devices import ResourceClaim
+from podium.model.meta import NodeSelectorTerm, SelectorRequirement
+from podium.model.objects import HOSTNAME, Node, PersistentVolume, PersistentVolumeClaim
+from podium.model.pod import Affinity, Pod, PodAffinityTerm, PodSpec
 from podium.plugins.inter_pod_affinity import InterPodAffinity
 from podium.plugins.storage.claims import claim_name
 from podium.wording import joined

@@ -20,16 +20,9 @@ from podium.manifests.expansion import (
     with_claims_as_volumes,
 )
 from podium.manifests.workloads import expand_daemon_set, ordinal_labels
-from podium.model import (
-    DaemonSet,
-    PersistentVolumeClaim,
-    Pod,
-    PodStatus,
-    ResourceClaim,
-    ResourceClaimTemplate,
-    StatefulSet,
-    StorageClass,
-)
+from podium.model.devices import ResourceClaim, ResourceClaimTemplate
+from podium.model.objects import DaemonSet, PersistentVolumeClaim, StatefulSet, StorageClass
+from podium.model.pod import Pod, PodStatus
 from podium.plugins.storage.claims import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 
 _OF_BINDING = (BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE)

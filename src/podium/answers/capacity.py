@@ -21,12 +21,7 @@ from podium.framework.suggested_change import Obstacle, RejectedNodes
 from podium.lookup import find_nodes
 from podium.manifests import workload_of
 from podium.manifests.workloads import daemon_tolerations, should_run
-from podium.model import (
-    DaemonSet,
-    Node,
-    ObjectMeta,
-    Pod,
-)
+from podium.model import DaemonSet, Node, ObjectMeta, Pod
 from podium.model.objects import HOSTNAME
 from podium.model.resources import pod_resources
 from podium.wording import counted

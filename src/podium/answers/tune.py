@@ -11,15 +11,7 @@ from time import monotonic
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
-from podium.answers.compare import (
-    Comparison,
-    TimelineComparison,
-    TimelineWay,
-    Way,
-    compare,
-    compare_timelines,
-    ready,
-)
+from podium.answers.compare import Comparison, TimelineComparison, TimelineWay, Way, compare, compare_timelines, ready
 from podium.answers.search_space import (
     OPTUNA_BATCH,
     SHAPE_AT,

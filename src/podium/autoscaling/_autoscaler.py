@@ -10,14 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from podium.autoscaling._group_nodes import (
-    NEVER,
-    CloudProvider,
-    Member,
-    is_expendable,
-    may_leave,
-    without,
-)
+from podium.autoscaling._group_nodes import NEVER, CloudProvider, Member, is_expendable, may_leave, without
 from podium.autoscaling._groups import EMPTY, UNDERUTILIZED, NodeGroup, NodeGroups
 from podium.autoscaling._trial_cluster import TrialCluster
 from podium.model import Pod

@@ -19,19 +19,9 @@ from podium.engine.plan.plan import Plan
 from podium.engine.plan.results import FEW_NODES, filters_by_node, scores_by_node
 from podium.errors import ExtenderError, ExtenderWarning, PluginError
 from podium.extenders import Extender, FilterResult
-from podium.framework import (
-    SUCCESS,
-    Code,
-    CycleState,
-    FilterPlugin,
-    PreFilterPlugin,
-    PreFilterResult,
-    PreScorePlugin,
-    ScorePlugin,
-    Status,
-    Verdict,
-)
+from podium.framework import SUCCESS, Code, PreFilterResult, Status, Verdict
 from podium.framework.fast_paths import ByNodeLabels
+from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from podium.framework.registry import Weighted
 from podium.framework.status import checked_number, checked_numbers, checked_status, checked_verdict
 from podium.model import Node, Pod

@@ -12,7 +12,7 @@ from podium.engine._feasible_rows import status_counts
 from podium.engine.preemption.dry_runs import Candidate
 from podium.engine.release import FIT_ERROR, FitError
 from podium.framework import Code, Status
-from podium.framework.plugin import ObjectChange
+from podium.framework.status import ObjectChange
 from podium.model import Pod
 from podium.model.quantity import int64
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -14,9 +14,18 @@ from podium.cluster.columns import Ints
 from podium.cluster.pods import NO_TERMS, HostPort
 from podium.config.types import MAX_NODE_SCORE as MAX_NODE_SCORE
 from podium.errors import PluginError, PodiumError
-from podium.framework.status import SUCCESS, Status, Verdict, checked_number, checked_status
+from podium.framework.status import (
+    SUCCESS,
+    PostFilterResult,
+    PreFilterResult,
+    Status,
+    Verdict,
+    checked_number,
+    checked_status,
+)
+from podium.framework.status import ObjectChange as ObjectChange
 from podium.framework.suggested_change import Change, EventHint, Obstacle, RejectedNodes, RejectedPod
-from podium.model import Object, Pod, PodSpec
+from podium.model import Pod, PodSpec
 from podium.model.resources import PodResources
 from podium.rules import NEWEST_RULES, Rules
 
@@ -166,13 +175,6 @@ class QueueSortPlugin(Plugin):
         raise NotImplementedError(f"{type(self).__name__} must define sort_key")
 
 
-class PreFilterResult(NamedTuple):
-    """The result of PreFilter: a status, and the only nodes to check (None for all)."""
-
-    status: Status = SUCCESS
-    node_names: frozenset[str] | None = None
-
-
 class PreFilterPlugin(Plugin):
     """Runs before nodes are filtered; may skip its own Filter, narrow the nodes or reject the pod."""
 
@@ -202,21 +204,6 @@ class FilterPlugin(Plugin):
             if status != SUCCESS:
                 codes[place] = statuses.setdefault(status, len(statuses) + 1)
         return Verdict.choose(codes, tuple(statuses))
-
-
-class ObjectChange(NamedTuple):
-    """A change that a plugin asks for: `after` replaces the object or, if None, the object is deleted."""
-
-    before: Object
-    after: Object | None
-
-
-class PostFilterResult(NamedTuple):
-    """What PostFilter decided for a pod that fits nowhere; the caller makes the changes."""
-
-    status: Status
-    nominated_node: str | None = None
-    changes: tuple[ObjectChange, ...] = ()
 
 
 class PostFilterPlugin(Plugin):

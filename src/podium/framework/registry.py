@@ -11,22 +11,8 @@ from podium.cluster import Nodes
 from podium.cluster.columns import Ints
 from podium.config.types import Profile
 from podium.errors import ConfigError, InputError, PluginError, PodiumError
-from podium.framework.plugin import (
-    BindPlugin,
-    CycleState,
-    FilterPlugin,
-    PermitPlugin,
-    Plugin,
-    PostBindPlugin,
-    PostFilterPlugin,
-    PreBindPlugin,
-    PreEnqueuePlugin,
-    PreFilterPlugin,
-    PreScorePlugin,
-    QueueSortPlugin,
-    ReservePlugin,
-    ScorePlugin,
-)
+from podium.framework import plugin as points
+from podium.framework.plugin import CycleState, FilterPlugin, Plugin, PreScorePlugin, ReservePlugin, ScorePlugin
 from podium.framework.status import Status, Verdict
 from podium.framework.suggested_change import Obstacle, RejectedNodes
 from podium.model import Pod
@@ -136,19 +122,19 @@ class Framework:
         for refs in profile.points.values():
             for ref in refs:
                 self._instantiate(ref.name)
-        self.pre_enqueue = self._at("preEnqueue", PreEnqueuePlugin)
-        self.queue_sort = self._at("queueSort", QueueSortPlugin)
-        self.pre_filter = self._at("preFilter", PreFilterPlugin)
+        self.pre_enqueue = self._at("preEnqueue", points.PreEnqueuePlugin)
+        self.queue_sort = self._at("queueSort", points.QueueSortPlugin)
+        self.pre_filter = self._at("preFilter", points.PreFilterPlugin)
         self.filter: list[FilterPlugin] = [self._prepared(p, "filter") for p in self._at("filter", FilterPlugin)]
-        self.post_filter = self._at("postFilter", PostFilterPlugin)
+        self.post_filter = self._at("postFilter", points.PostFilterPlugin)
         self.pre_score: list[PreScorePlugin] = [
             self._prepared(p, "preScore") for p in self._at("preScore", PreScorePlugin)
         ]
         self.reserve: list[ReservePlugin] = [self._prepared(p, "reserve") for p in self._at("reserve", ReservePlugin)]
-        self.permit = self._at("permit", PermitPlugin)
-        self.pre_bind = self._at("preBind", PreBindPlugin)
-        self.bind = self._at("bind", BindPlugin)
-        self.post_bind = self._at("postBind", PostBindPlugin)
+        self.permit = self._at("permit", points.PermitPlugin)
+        self.pre_bind = self._at("preBind", points.PreBindPlugin)
+        self.bind = self._at("bind", points.BindPlugin)
+        self.post_bind = self._at("postBind", points.PostBindPlugin)
         scores = self._at("score", ScorePlugin)
         weights = {ref.name: ref.weight for ref in profile.points.get("score", ())}
         self.score = [Weighted(self._prepared(plugin, "score"), weights[plugin.name]) for plugin in scores]

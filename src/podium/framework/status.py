@@ -1,4 +1,6 @@
-"""The results of plugins: `Status` for a pod, `Verdict` for many nodes at once; and checks of what plugins return."""
+"""The results of plugins: `Status` for a pod, `Verdict` for many nodes at once, what PreFilter and PostFilter return;
+and checks of what plugins return.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ import numpy as np
 
 from podium.cluster.columns import Ints, Mask, lowest
 from podium.errors import PluginError
+from podium.model import Object
 
 Reasons = tuple[str, ...]
 
@@ -67,6 +70,28 @@ class Status(NamedTuple):
 SUCCESS = Status()
 SKIP = Status(Code.SKIP)
 WAIT = Status(Code.WAIT)
+
+
+class PreFilterResult(NamedTuple):
+    """The result of PreFilter: a status, and the only nodes to check (None for all)."""
+
+    status: Status = SUCCESS
+    node_names: frozenset[str] | None = None
+
+
+class ObjectChange(NamedTuple):
+    """A change that a plugin asks for: `after` replaces the object or, if None, the object is deleted."""
+
+    before: Object
+    after: Object | None
+
+
+class PostFilterResult(NamedTuple):
+    """What PostFilter decided for a pod that fits nowhere; the caller makes the changes."""
+
+    status: Status
+    nominated_node: str | None = None
+    changes: tuple[ObjectChange, ...] = ()
 
 
 class Verdict:

@@ -13,7 +13,8 @@ import msgspec
 
 from podium.errors import PodiumError
 from podium.framework import Status
-from podium.framework.plugin import CycleState, PostFilterResult
+from podium.framework.plugin import CycleState
+from podium.framework.status import PostFilterResult
 from podium.live._client import STRATEGIC_PATCH, ApiClient, ApiError
 from podium.live.reading import RESOURCES, ObjectDecoder
 from podium.live.reflector import Reflectors

@@ -10,17 +10,9 @@ from functools import partial
 
 from podium.cluster import Cluster
 from podium.engine.decision import Diagnosis
-from podium.framework import (
-    SUCCESS,
-    FilterPlugin,
-    Framework,
-    PermitPlugin,
-    Plugin,
-    PreEnqueuePlugin,
-    PreFilterPlugin,
-    ReservePlugin,
-    Status,
-)
+from podium.framework.plugin import FilterPlugin, PermitPlugin, Plugin, PreEnqueuePlugin, PreFilterPlugin, ReservePlugin
+from podium.framework.registry import Framework
+from podium.framework.status import SUCCESS, Status
 from podium.framework.suggested_change import ClusterEvent, WaitingPod
 from podium.loop.events import ASSIGNED, TARGET, HearsOf, PluginHints, label_of, pod_changes
 from podium.loop.queued_pod import NEVER, WINDOW, BackoffQueue, Heap, InFlight, PodGroup, Position, QueuedPod

@@ -15,27 +15,24 @@ from msgspec.structs import replace
 
 from podium.errors import InputError
 from podium.manifests.defaults import PREEMPT_LOWER_PRIORITY, default_spec, rolling_update
-from podium.model import (
+from podium.model.meta import Object, ObjectMeta
+from podium.model.objects import (
     CronJob,
     DaemonSet,
     Deployment,
     HorizontalPodAutoscaler,
     Job,
     Node,
-    Object,
-    ObjectMeta,
     PersistentVolume,
     PersistentVolumeClaim,
-    Pod,
-    PodSpec,
-    PodTemplateSpec,
     PriorityClass,
     ReplicaSet,
     ReplicationController,
+    RollingUpdate,
     StatefulSet,
-    Toleration,
+    UpdateStrategy,
 )
-from podium.model.objects import RollingUpdate, UpdateStrategy
+from podium.model.pod import Pod, PodSpec, PodTemplateSpec, Toleration
 from podium.model.quantity import parse_quantity
 
 T = TypeVar("T", bound=Object)

@@ -22,17 +22,9 @@ from podium.manifests.workloads import (
     target_node,
     with_daemon_tolerations,
 )
-from podium.model import (
-    DaemonSet,
-    Deployment,
-    Object,
-    Pod,
-    PodTemplateSpec,
-    ReplicaSet,
-    ReplicationController,
-    StatefulSet,
-)
-from podium.model.objects import int_or_percent
+from podium.model.meta import Object
+from podium.model.objects import DaemonSet, Deployment, ReplicaSet, ReplicationController, StatefulSet, int_or_percent
+from podium.model.pod import Pod, PodTemplateSpec
 from podium.wording import counted
 
 ROLLED_OUT = (Deployment, StatefulSet, DaemonSet)

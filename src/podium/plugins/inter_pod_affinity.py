@@ -14,33 +14,12 @@ from podium.cluster.census import DomainTally, Matching, Owning, Scope, TermKind
 from podium.cluster.columns import Ints, Mask, highest, lowest
 from podium.cluster.pods import Term, affinity_terms
 from podium.config.plugin_args import InterPodAffinityArgs
-from podium.framework import PodView
+from podium.config.types import MAX_NODE_SCORE
+from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.fast_paths import ByNodeLabels, ForSomePods
-from podium.framework.plugin import (
-    MAX_NODE_SCORE,
-    CycleState,
-    FilterPlugin,
-    PreFilterPlugin,
-    PreFilterResult,
-    PreScorePlugin,
-    ScorePlugin,
-)
-from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.framework.suggested_change import (
-    Action,
-    Change,
-    EventHint,
-    Obstacle,
-    RejectedNodes,
-    RejectedPod,
-    WaitingPod,
-    edit_pod,
-    edit_running,
-    evict_few,
-    is_placed,
-    missing_labels,
-    same_domain,
-)
+from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
+from podium.framework.suggested_change import edit_pod, edit_running, evict_few, is_placed, missing_labels, same_domain
 from podium.model import LabelSelector, Namespace, Node, Pod
 from podium.model.objects import HOSTNAME
 from podium.rules import Rules

@@ -12,23 +12,11 @@ from msgspec.structs import replace
 from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.columns import Ints
 from podium.config.plugin_args import NodeAffinityArgs
+from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.fast_paths import NormalizesByMax
-from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreFilterResult, PreScorePlugin
-from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.framework.suggested_change import (
-    Action,
-    Change,
-    EventHint,
-    Obstacle,
-    RejectedNodes,
-    RejectedPod,
-    WaitingPod,
-    edit_pod,
-    label_node,
-    node_update,
-    set_args,
-    unmet_label,
-)
+from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin
+from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
+from podium.framework.suggested_change import edit_pod, label_node, node_update, set_args, unmet_label
 from podium.model import Node, NodeSelector, Pod, PodSpec, SelectorRequirement
 from podium.model import NodeAffinity as Affinity
 from podium.model.selectors import NodeTerm, Requirement, node_term, node_terms, required_node_affinity

@@ -12,18 +12,12 @@ from msgspec.structs import replace
 from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.pods import ANY_IP, HostPort, host_ports
+from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.fast_paths import NormalizesByMax
-from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreFilterResult, PreScorePlugin
-from podium.framework.status import SKIP, SUCCESS, Status, Verdict
+from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin
+from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import (
     MOST_EVICTED_TOGETHER,
-    Action,
-    Change,
-    EventHint,
-    Obstacle,
-    RejectedNodes,
-    RejectedPod,
-    WaitingPod,
     edit_pod,
     evict,
     is_about_itself,

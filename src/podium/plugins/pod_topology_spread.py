@@ -17,32 +17,12 @@ from podium.cluster.census import DomainTally
 from podium.cluster.columns import Ints, Mask, highest, lowest, round_half_away, rounded
 from podium.cluster.nodes import Representatives
 from podium.config.plugin_args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
-from podium.framework import PodView
+from podium.config.types import MAX_NODE_SCORE
+from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.fast_paths import ByNodeLabels, ForSomePods
-from podium.framework.plugin import (
-    MAX_NODE_SCORE,
-    CycleState,
-    FilterPlugin,
-    PreFilterPlugin,
-    PreFilterResult,
-    PreScorePlugin,
-    ScorePlugin,
-)
-from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.framework.suggested_change import (
-    Action,
-    Change,
-    EventHint,
-    Obstacle,
-    RejectedNodes,
-    RejectedPod,
-    WaitingPod,
-    edit_pod,
-    evict_few,
-    is_placed,
-    missing_labels,
-    same_domain,
-)
+from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
+from podium.framework.suggested_change import edit_pod, evict_few, is_placed, missing_labels, same_domain
 from podium.model import Node, Pod, TopologySpreadConstraint
 from podium.model.objects import HOSTNAME, ZONE
 from podium.model.selectors import EVERYTHING, label_selector

@@ -20,14 +20,12 @@ from podium.framework.plugin import (
     PermitPlugin,
     Plugin,
     PostFilterPlugin,
-    PostFilterResult,
     PreEnqueuePlugin,
     PreFilterPlugin,
-    PreFilterResult,
     QueuedPod,
     QueueSortPlugin,
 )
-from podium.framework.status import SKIP, SUCCESS, Status
+from podium.framework.status import SKIP, SUCCESS, PostFilterResult, PreFilterResult, Status
 from podium.framework.suggested_change import Action, EventHint, WaitingPod, is_about_itself
 from podium.model import Pod
 from podium.rules import Rules

@@ -12,16 +12,8 @@ from podium.cluster.census import DomainTally, Matching, RowMask, Scope
 from podium.cluster.columns import Mask
 from podium.cluster.pods import hashed_once
 from podium.errors import SelectorError
-from podium.model import (
-    Pod,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
-    Taint,
-    Toleration,
-    TopologySpreadConstraint,
-)
+from podium.model.objects import ReplicaSet, ReplicationController, Service, StatefulSet, Taint
+from podium.model.pod import Pod, Toleration, TopologySpreadConstraint
 from podium.model.selectors import (
     EVERYTHING,
     NodeMatcher,

@@ -17,16 +17,8 @@ from podium.config.plugin_args import InterPodAffinityArgs
 from podium.config.types import ExtenderConfig, KubeSchedulerConfiguration, PluginRef, Profile
 from podium.engine.release import Options, ReleaseBehaviour, Setup
 from podium.errors import ConfigError, PluginError
-from podium.framework import (
-    CycleState,
-    FilterPlugin,
-    Plugin,
-    PreFilterPlugin,
-    PreScorePlugin,
-    Registry,
-    ReservePlugin,
-    ScorePlugin,
-)
+from podium.framework import CycleState, Plugin, Registry
+from podium.framework.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugin, ReservePlugin, ScorePlugin
 from podium.model import Pod
 from podium.model.pod import DEFAULT_SCHEDULER_NAME
 from podium.plugins.queue_and_bind import DefaultBinder, PrioritySort
@@ -87,7 +79,6 @@ from podium.releases.policy import (
     fatal,
     serving,
     shape_problem,
-    weight_problems,
 )
 from podium.releases.resource_priorities import (
     BalancedResourceAllocation,
@@ -253,7 +244,7 @@ def _policy_problems(catalog: Catalog, policy: Policy) -> list[str]:
             extender = replace(extender, weight=1)
         checked.append(extender)
     check_extenders(checked, problems)
-    return weight_problems(policy) + problems.errors
+    return policy.weight_problems + problems.errors
 
 
 # -- choosing ------------------------------------------------------------------------------------------------------

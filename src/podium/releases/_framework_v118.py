@@ -23,50 +23,14 @@ from podium.model import Pod, TopologySpreadConstraint
 from podium.model.meta import qualified_name_errors
 from podium.model.pod import DEFAULT_SCHEDULER_NAME
 from podium.plugins.queue_and_bind import DefaultBinder, PrioritySort
-from podium.releases._node_priorities import (
-    EqualPriority,
-    ImageLocalityPriority,
-    NodeAffinityPriority,
-    NodeLabelPriority,
-    NodePreferAvoidPodsPriority,
-    TaintTolerationPriority,
-)
-from podium.releases._predicates import (
-    CheckNodeLabelPresence,
-    CheckNodeUnschedulable,
-    FitArgs,
-    HostName,
-    MatchNodeSelector,
-    NodeLabelArgs,
-    PodFitsHostPorts,
-    PodFitsResources,
-    PodToleratesNodeTaints,
-)
+from podium.releases import _node_priorities as node_priorities
+from podium.releases import _predicates as predicates
+from podium.releases import _volume_limits as volume_limits
+from podium.releases import _volume_predicates as volume_predicates
+from podium.releases import resource_priorities
 from podium.releases._service_affinity import DefaultPodTopologySpread, ServiceAffinity, ServiceAffinityArgs
 from podium.releases._topology import LegacyInterPodAffinity, LegacyPodTopologySpread
-from podium.releases._volume_limits import (
-    MaxAzureDiskVolumeCount,
-    MaxCinderVolumeCount,
-    MaxCSIVolumeCount,
-    MaxEBSVolumeCount,
-    MaxGCEPDVolumeCount,
-    VolumeLimitArgs,
-)
-from podium.releases._volume_predicates import (
-    CheckVolumeBinding,
-    NoDiskConflict,
-    NoVolumeZoneConflict,
-    PodPassesBasicChecks,
-)
 from podium.releases.policy import PolicyProblems, read_policy_extenders, read_ratio, shape_problem
-from podium.releases.resource_priorities import (
-    BalancedResourceAllocation,
-    LeastRequestedPriority,
-    MostRequestedPriority,
-    RatioArgs,
-    RequestedToCapacityRatioPriority,
-    ResourceLimitsPriority,
-)
 from podium.releases.rules import V1_18, of_release
 
 
@@ -95,8 +59,8 @@ def read_args(plugin: str, document: object, problems: PolicyProblems) -> object
     return args
 
 
-def _fit(fields: Fields, problems: PolicyProblems) -> FitArgs:
-    return FitArgs(ignored_resources=frozenset(fields.strings("ignoredResources")))
+def _fit(fields: Fields, problems: PolicyProblems) -> predicates.FitArgs:
+    return predicates.FitArgs(ignored_resources=frozenset(fields.strings("ignoredResources")))
 
 
 def _inter_pod_affinity(fields: Fields, problems: PolicyProblems) -> InterPodAffinityArgs:
@@ -106,8 +70,8 @@ def _inter_pod_affinity(fields: Fields, problems: PolicyProblems) -> InterPodAff
     return InterPodAffinityArgs(hard_pod_affinity_weight=weight)
 
 
-def _node_label(fields: Fields, problems: PolicyProblems) -> NodeLabelArgs:
-    args = NodeLabelArgs(
+def _node_label(fields: Fields, problems: PolicyProblems) -> predicates.NodeLabelArgs:
+    args = predicates.NodeLabelArgs(
         present_labels=tuple(fields.strings("presentLabels")),
         absent_labels=tuple(fields.strings("absentLabels")),
         present_labels_preference=tuple(fields.strings("presentLabelsPreference")),
@@ -117,7 +81,7 @@ def _node_label(fields: Fields, problems: PolicyProblems) -> NodeLabelArgs:
     return args
 
 
-def check_labels(args: NodeLabelArgs, problems: Problems) -> None:
+def check_labels(args: predicates.NodeLabelArgs, problems: Problems) -> None:
     """Check that no label is both required and forbidden."""
     pairs = (args.present_labels, args.absent_labels), (args.present_labels_preference, args.absent_labels_preference)
     for present, absent in pairs:
@@ -151,13 +115,13 @@ def _pod_topology_spread(fields: Fields, problems: PolicyProblems) -> PodTopolog
     return PodTopologySpreadArgs(default_constraints=tuple(found), defaulting_type="List")
 
 
-def _ratio(fields: Fields, problems: PolicyProblems) -> RatioArgs:
+def _ratio(fields: Fields, problems: PolicyProblems) -> resource_priorities.RatioArgs:
     given = read_ratio(fields, problems)
     problem = shape_problem(given.shape)
     if problem:
         problems.add("", problem)
     resources = {spec.name: spec for spec in given.resources}
-    return RatioArgs(shape=given.shape, resources=tuple(resources.values()) or CPU_AND_MEMORY)
+    return resource_priorities.RatioArgs(shape=given.shape, resources=tuple(resources.values()) or CPU_AND_MEMORY)
 
 
 def _service_affinity(fields: Fields, problems: PolicyProblems) -> ServiceAffinityArgs:
@@ -177,49 +141,49 @@ _READERS: dict[str, Callable[[Fields, PolicyProblems], object]] = {
 }
 
 
-class NodeAffinity(MatchNodeSelector, NodeAffinityPriority):
+class NodeAffinity(predicates.MatchNodeSelector, node_priorities.NodeAffinityPriority):
     """Reject nodes that the pod's selector or required affinity excludes; prefer nodes that meet its preferences."""
 
 
-class NodeLabel(CheckNodeLabelPresence, NodeLabelPriority):
+class NodeLabel(predicates.CheckNodeLabelPresence, node_priorities.NodeLabelPriority):
     """Reject, or prefer, nodes for labels they have or lack."""
 
 
-class TaintToleration(PodToleratesNodeTaints, TaintTolerationPriority):
+class TaintToleration(predicates.PodToleratesNodeTaints, node_priorities.TaintTolerationPriority):
     """Reject nodes with a taint that the pod does not tolerate; prefer nodes with fewer PreferNoSchedule taints."""
 
 
 _NAMES: dict[str, type[Plugin]] = {
-    "AzureDiskLimits": MaxAzureDiskVolumeCount,
-    "CinderLimits": MaxCinderVolumeCount,
+    "AzureDiskLimits": volume_limits.MaxAzureDiskVolumeCount,
+    "CinderLimits": volume_limits.MaxCinderVolumeCount,
     "DefaultPodTopologySpread": DefaultPodTopologySpread,
-    "EBSLimits": MaxEBSVolumeCount,
-    "EqualPriority": EqualPriority,
-    "GCEPDLimits": MaxGCEPDVolumeCount,
-    "ImageLocality": ImageLocalityPriority,
+    "EBSLimits": volume_limits.MaxEBSVolumeCount,
+    "EqualPriority": node_priorities.EqualPriority,
+    "GCEPDLimits": volume_limits.MaxGCEPDVolumeCount,
+    "ImageLocality": node_priorities.ImageLocalityPriority,
     "InterPodAffinity": LegacyInterPodAffinity,
     "NodeAffinity": NodeAffinity,
     "NodeLabel": NodeLabel,
-    "NodeName": HostName,
-    "NodePorts": PodFitsHostPorts,
-    "NodePreferAvoidPods": NodePreferAvoidPodsPriority,
-    "NodeResourceLimits": ResourceLimitsPriority,
-    "NodeResourcesBalancedAllocation": BalancedResourceAllocation,
-    "NodeResourcesFit": PodFitsResources,
-    "NodeResourcesLeastAllocated": LeastRequestedPriority,
-    "NodeResourcesMostAllocated": MostRequestedPriority,
-    "NodeUnschedulable": CheckNodeUnschedulable,
-    "NodeVolumeLimits": MaxCSIVolumeCount,
+    "NodeName": predicates.HostName,
+    "NodePorts": predicates.PodFitsHostPorts,
+    "NodePreferAvoidPods": node_priorities.NodePreferAvoidPodsPriority,
+    "NodeResourceLimits": resource_priorities.ResourceLimitsPriority,
+    "NodeResourcesBalancedAllocation": resource_priorities.BalancedResourceAllocation,
+    "NodeResourcesFit": predicates.PodFitsResources,
+    "NodeResourcesLeastAllocated": resource_priorities.LeastRequestedPriority,
+    "NodeResourcesMostAllocated": resource_priorities.MostRequestedPriority,
+    "NodeUnschedulable": predicates.CheckNodeUnschedulable,
+    "NodeVolumeLimits": volume_limits.MaxCSIVolumeCount,
     "PodTopologySpread": LegacyPodTopologySpread,
-    "RequestedToCapacityRatio": RequestedToCapacityRatioPriority,
+    "RequestedToCapacityRatio": resource_priorities.RequestedToCapacityRatioPriority,
     "ServiceAffinity": ServiceAffinity,
     "TaintToleration": TaintToleration,
-    "VolumeBinding": CheckVolumeBinding,
-    "VolumeRestrictions": NoDiskConflict,
-    "VolumeZone": NoVolumeZoneConflict,
+    "VolumeBinding": volume_predicates.CheckVolumeBinding,
+    "VolumeRestrictions": volume_predicates.NoDiskConflict,
+    "VolumeZone": volume_predicates.NoVolumeZoneConflict,
 }
 
-_OTHERS: tuple[type[Plugin], ...] = (DefaultBinder, PodPassesBasicChecks, PrioritySort)
+_OTHERS: tuple[type[Plugin], ...] = (DefaultBinder, volume_predicates.PodPassesBasicChecks, PrioritySort)
 
 PLUGINS = Registry((*(of_release(plugin, V1_18, name) for name, plugin in _NAMES.items()), *_OTHERS))
 """Every plugin of v1.18 that affects decisions."""
@@ -470,7 +434,7 @@ def _arguments(
         if name in given:
             problems.add("", f"repeated config for plugin {name}")
         given[name] = document
-    limits = VolumeLimitArgs.from_environment(options.env)
+    limits = volume_limits.VolumeLimitArgs.from_environment(options.env)
     args: dict[str, object] = dict.fromkeys(LIMITED, limits)
     for name in sorted(needed):
         if name in own:

@@ -13,19 +13,8 @@ from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.census import DomainTally, Matching, Scope, TermKind
 from podium.cluster.columns import Ints, Mask
 from podium.config.plugin_args import PodTopologySpreadArgs
-from podium.framework import (
-    SKIP,
-    SUCCESS,
-    CycleState,
-    FilterPlugin,
-    PodView,
-    PreFilterPlugin,
-    PreFilterResult,
-    PreScorePlugin,
-    ScorePlugin,
-    Status,
-    Verdict,
-)
+from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import Pod, TopologySpreadConstraint
 from podium.model.selectors import Selector, label_selector, required_node_affinity

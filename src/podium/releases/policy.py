@@ -20,6 +20,7 @@ from podium.framework import Plugin, Registry, Status
 from podium.releases.rules import Rules
 
 KIND, API_VERSION = "Policy", "v1"
+MAX_WEIGHT = (2**63 - 1) // 10
 _NANOSECONDS = 10**9
 
 _EXTENDER_FIELDS = (
@@ -120,6 +121,15 @@ class Policy:
     always_check_all_predicates: bool = False
     warnings: tuple[str, ...] = ()
     """What the release ignores."""
+
+    @property
+    def weight_problems(self) -> list[str]:
+        """The priorities whose weight is not positive, or too large."""
+        return [
+            f"Priority {priority.name} should have a positive weight applied to it or it has overflown"
+            for priority in self.priorities or ()
+            if not 0 < priority.weight < MAX_WEIGHT
+        ]
 
 
 def is_policy(document: object) -> bool:
@@ -295,18 +305,6 @@ def check_arguments(policy: PredicatePolicy | PriorityPolicy, what: str) -> None
     if policy.has_argument and policy.arguments != 1:
         title = what.capitalize()
         raise fatal(f"Exactly 1 {what} argument is required, numArgs: {policy.arguments}, {title}: {policy.name}")
-
-
-MAX_WEIGHT = (2**63 - 1) // 10
-
-
-def weight_problems(policy: Policy) -> list[str]:
-    """The priorities whose weight is not positive, or too large."""
-    return [
-        f"Priority {priority.name} should have a positive weight applied to it or it has overflown"
-        for priority in policy.priorities or ()
-        if not 0 < priority.weight < MAX_WEIGHT
-    ]
 
 
 def shape_problem(shape: Iterable[UtilizationShapePoint]) -> str:

@@ -12,23 +12,8 @@ from podium.engine.release import Options, ReleaseBehaviour, Setup
 from podium.errors import ConfigError
 from podium.framework import FilterPlugin, Registry, ScorePlugin
 from podium.model.pod import DEFAULT_SCHEDULER_NAME
-from podium.releases._framework_v118 import (
-    POINTS,
-    PRE_SCORED,
-    READ_POINTS,
-    EnabledPlugins,
-    UnresolvedProfile,
-    set_up,
-)
-from podium.releases.policy import (
-    Policy,
-    PredicatePolicy,
-    PriorityPolicy,
-    check_arguments,
-    fatal,
-    serving,
-    weight_problems,
-)
+from podium.releases._framework_v118 import POINTS, PRE_SCORED, READ_POINTS, EnabledPlugins, UnresolvedProfile, set_up
+from podium.releases.policy import Policy, PredicatePolicy, PriorityPolicy, check_arguments, fatal, serving
 from podium.releases.rules import FIRST_DEFAULT_PRIORITIES
 
 PREDICATES: dict[str, tuple[str, ...]] = {
@@ -130,7 +115,7 @@ def configure_policy(policy: Policy, behaviour: ReleaseBehaviour, options: Optio
 
 def _check(policy: Policy) -> None:
     problems = Problems()
-    problems.errors += weight_problems(policy)
+    problems.errors += policy.weight_problems
     seen: dict[str, PriorityPolicy] = {}
     for priority in policy.priorities or ():
         problems.errors += _redeclared(priority, seen)

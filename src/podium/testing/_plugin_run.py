@@ -22,11 +22,10 @@ from podium.framework.plugin import (
     FilterPlugin,
     Plugin,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
 )
-from podium.framework.status import SUCCESS, Code, Status, Verdict, checked_numbers, checked_verdict
+from podium.framework.status import SUCCESS, Code, PreFilterResult, Status, Verdict, checked_numbers, checked_verdict
 from podium.model import (
     Affinity,
     Container,

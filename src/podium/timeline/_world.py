@@ -12,17 +12,10 @@ from podium.errors import InputError
 from podium.loop.cycle import SchedulerLoop
 from podium.loop.events import Event, EventType
 from podium.manifests.expansion import claims_for
-from podium.model import (
-    Deployment,
-    Node,
-    Object,
-    Pod,
-    PodDisruptionBudget,
-    ReplicaSet,
-    ResourceClaim,
-    ResourceClaimTemplate,
-)
-from podium.model.pod import belongs_to_node
+from podium.model.devices import ResourceClaim, ResourceClaimTemplate
+from podium.model.meta import Object
+from podium.model.objects import Deployment, Node, PodDisruptionBudget, ReplicaSet
+from podium.model.pod import Pod, belongs_to_node
 from podium.timeline.controllers import (
     UNREACHABLE_TAINTS,
     WORKLOADS,

@@ -26,10 +26,10 @@ from podium.traces.trace import (
     TraceEvent,
     node,
     pod,
+    remarks,
     rows,
     valid_name,
 )
-from podium.wording import counted
 
 GPU_MILLI = "alibabacloud.com/gpu-milli"
 """The resource: thousandths of GPUs; a node has 1000 for each of its GPUs."""
@@ -83,12 +83,12 @@ def _openb_tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[Tr
         else:
             unended += 1
         yield TraceEvent(time, _openb_pod(row, lines), lifetime)
-    if untimed:
-        assumed.append(f"{counted(untimed, 'task')} without creation_time: taken to come at second 0")
-    if unscheduled:
-        assumed.append(f"{counted(unscheduled, 'task')} without scheduled_time: taken to run from creation_time on")
-    if unended:
-        assumed.append(f"{counted(unended, 'task')} without deletion_time: taken to run on")
+    counts = {
+        "{} without creation_time: taken to come at second 0": untimed,
+        "{} without scheduled_time: taken to run from creation_time on": unscheduled,
+        "{} without deletion_time: taken to run on": unended,
+    }
+    assumed += remarks("task", counts)
 
 
 def _model(text: str, field: str, row: TableRow) -> str:
@@ -192,9 +192,9 @@ def _tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[TraceEve
         for number in range(row.number("instance_num", most=MOST_INSTANCES)):
             name = valid_name(f"{task}-{number}")
             yield TraceEvent(start, pod(name, requests, labels=labels, spec={}), None if end < start else end - start)
-    if unplanned:
-        assumed.append(f"left out: {counted(unplanned, 'task')} without plan_cpu or start_time")
-    if repeated:
-        assumed.append(f"left out: {counted(repeated, 'task')} with the job_name and task_name of an earlier one")
-    if unended:
-        assumed.append(f"{counted(unended, 'task')} without end_time after start_time: taken to run on")
+    counts = {
+        "left out: {} without plan_cpu or start_time": unplanned,
+        "left out: {} with the job_name and task_name of an earlier one": repeated,
+        "{} without end_time after start_time: taken to run on": unended,
+    }
+    assumed += remarks("task", counts)

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from podium.errors import InputError
-from podium.traces.trace import LONGEST_SHOWN, STEP, Advance, Manifest, Trace, TraceEvent, node, opened, pod
-from podium.wording import counted
+from podium.traces.trace import LONGEST_SHOWN, STEP, Advance, Manifest, Trace, TraceEvent, node, opened, pod, remarks
 
 CPUS, MEMORY_MIB = 64_000, 262_144
 """The assumed size of the largest machine, which is one normalised unit, in milli-cpu and MiB."""
@@ -121,10 +120,11 @@ def _all_events(machines: list[TraceEvent], file: str, advance: Advance, assumed
                 yield TraceEvent(max(time, submitted), manifest, event="delete")
     for submitted, manifest, _ in waiting.values():
         yield TraceEvent(submitted, manifest)
-    if waiting:
-        assumed.append(f"{counted(len(waiting), 'instance')} without an end: taken to run on")
-    if vague:
-        assumed.append(f"left out: {counted(vague, 'instance')} without resource_request")
+    counts = {
+        "{} without an end: taken to run on": len(waiting),
+        "left out: {} without resource_request": vague,
+    }
+    assumed += remarks("instance", counts)
 
 
 def _pod(key: tuple[int, int], time: int, line: Mapping[str, Any], where: str) -> Manifest:

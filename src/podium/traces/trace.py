@@ -23,6 +23,7 @@ from podium.manifests import Objects, load
 from podium.model.meta import dns_subdomain_errors
 from podium.model.objects import HOSTNAME
 from podium.timeline.controllers import WORKLOADS
+from podium.wording import counted
 
 Manifest = Mapping[str, Any]
 """An object as in a manifest."""
@@ -61,6 +62,11 @@ class Trace:
         kind = event.object.get("kind")
         is_made = self.is_record and kind in MAKES_PODS
         return event.event == "add" and event.is_first and kind != "Node" and not is_made
+
+
+def remarks(what: str, counts: Mapping[str, int]) -> list[str]:
+    """The sentences whose count is not 0; `{}` in a sentence stands for what was counted, such as `3 tasks`."""
+    return [sentence.format(counted(count, what)) for sentence, count in counts.items() if count]
 
 
 MAKES_PODS = frozenset(kind.__name__ for kind in WORKLOADS)

@@ -21,13 +21,7 @@ from podium.manifests import workload_of
 from podium.model import Pod
 from podium.model.objects import ZONE
 from podium.present.decision_text import preemption_document
-from podium.present.explanation import (
-    Explained,
-    explain_pod,
-    node_counts,
-    outcome_document,
-    reasons_not_looked_at,
-)
+from podium.present.explanation import Explained, explain_pod, node_counts, outcome_document, reasons_not_looked_at
 from podium.present.html.page import SHOWN, Heading, Markup, bar, element, page, scrolling, section, table
 from podium.present.simulation import timeline_lines
 from podium.present.text import API_VERSION

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from builders import (
-    make_node,
-)
-from engine.preempting import (
-    FREE,
-    PROTECTED,
-    budget,
-    on_a,
-    preempt,
-    preemptor,
-    spared,
-)
+from builders import make_node
+from engine.preempting import FREE, PROTECTED, budget, on_a, preempt, preemptor, spared
 from podium.model import Object
 
 BUDGETS: dict[str, tuple[list[Object], list[str]]] = {

@@ -6,16 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.preempting import (
-    EARLY,
-    LATE,
-    PROTECTED,
-    budget,
-    preempt,
-    preemptor,
-    running,
-    small,
-)
+from engine.preempting import EARLY, LATE, PROTECTED, budget, preempt, preemptor, running, small
 from podium.cluster import Cluster
 from podium.engine.preemption.dry_runs import CRITERIA, Candidate
 from podium.engine.preemption.search import ask_extenders

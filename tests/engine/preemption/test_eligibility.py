@@ -6,19 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from builders import (
-    make_node,
-)
-from engine.preempting import (
-    nominated,
-    preempt,
-    preempted,
-    preemptor,
-    running,
-    scheduler_on,
-    small,
-    victims_by_node,
-)
+from builders import make_node
+from engine.preempting import nominated, preempt, preempted, preemptor, running, scheduler_on, small, victims_by_node
 from podium.model import Object, Pod
 
 NO_CLAIMS = "no new claims to deallocate"

@@ -6,18 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from builders import (
-    make_config,
-    make_node,
-    node_affinity,
-)
-from engine.preempting import (
-    on_a,
-    preempt,
-    preemptor,
-    running,
-    small,
-)
+from builders import make_config, make_node, node_affinity
+from engine.preempting import on_a, preempt, preemptor, running, small
 from podium.cluster import NodeInfo, Nodes
 from podium.framework import (
     SUCCESS,

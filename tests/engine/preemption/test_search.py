@@ -9,17 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from builders import (
-    HOSTNAME,
-    ZONE,
-    affinity,
-    make_config,
-    make_node,
-    make_pod,
-    pod_term,
-    spread,
-    with_args,
-)
+from builders import HOSTNAME, ZONE, affinity, make_config, make_node, make_pod, pod_term, spread, with_args
 from engine.preempting import (
     APP,
     FREE,

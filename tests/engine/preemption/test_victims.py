@@ -6,26 +6,8 @@ from typing import Any
 
 import pytest
 
-from builders import (
-    HOSTNAME,
-    ZONE,
-    affinity,
-    make_node,
-    pod_term,
-    spread,
-)
-from engine.preempting import (
-    APP,
-    EARLY,
-    LATE,
-    PORT,
-    on_a,
-    preempt,
-    preemptor,
-    running,
-    spared,
-    victims_by_node,
-)
+from builders import HOSTNAME, ZONE, affinity, make_node, pod_term, spread
+from engine.preempting import APP, EARLY, LATE, PORT, on_a, preempt, preemptor, running, spared, victims_by_node
 from podium.model import Pod
 
 

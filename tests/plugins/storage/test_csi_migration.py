@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from builders import ZONE, expression
+from builders import ZONE, Fields, expression
 from podium.model import NodeSelectorTerm
 from podium.plugins.storage.csi_migration import (
     AttachedVolume,
@@ -15,7 +15,7 @@ from podium.plugins.storage.csi_migration import (
     persistent_volume,
     translate_affinity,
 )
-from storage_objects import Fields, inline, make_volume, on_label, pod_with
+from storage_objects import inline, make_volume, on_label, pod_with
 
 REGION = "topology.kubernetes.io/region"
 OLD_ZONE, OLD_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"

@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from builders import decide, make_config, make_node, rejections
+from builders import Fields, decide, make_config, make_node, rejections
+from csi_objects import DRIVER, make_attachment, make_csi_node
 from podium.cluster import Cluster, Nodes
 from podium.framework import SKIP, CycleState
 from podium.model import Object, Pod
 from podium.plugins.storage.node_volume_limits import NodeVolumeLimits
-from storage_objects import (
-    DRIVER,
-    Fields,
-    bound,
-    ephemeral,
-    inline,
-    make_attachment,
-    make_claim,
-    make_class,
-    make_csi_node,
-    make_volume,
-    pod_with,
-    uses,
-)
+from storage_objects import bound, ephemeral, inline, make_claim, make_class, make_volume, pod_with, uses
 
 NODE = make_node("a")
 FULL = ("NodeVolumeLimits", "Unschedulable", ("node(s) exceed max volume count",))

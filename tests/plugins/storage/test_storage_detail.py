@@ -7,27 +7,14 @@ from typing import Any
 import pytest
 
 from builders import ZONE, expression, make_node
+from csi_objects import DRIVER, make_capacity, make_csi_node, make_driver
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.framework.suggested_change import RejectedNodes
 from podium.model import Object, Pod
+from podium.plugins.storage.claims import SELECTED_NODE
 from podium.plugins.storage.storage_detail import claims_detail
-from storage_objects import (
-    DRIVER,
-    SELECTED_NODE,
-    bound,
-    ephemeral,
-    inline,
-    make_capacity,
-    make_claim,
-    make_class,
-    make_csi_node,
-    make_driver,
-    make_volume,
-    on_label,
-    pod_with,
-    uses,
-)
+from storage_objects import bound, ephemeral, inline, make_claim, make_class, make_volume, on_label, pod_with, uses
 
 NODE = make_node("n", labels={ZONE: "a"})
 LOCAL, FAST = make_class("local", "kubernetes.io/no-provisioner"), make_class("fast")

@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from builders import HOSTNAME, ZONE, decide, expression, make_node, rejections, scores, with_args
+from builders import HOSTNAME, ZONE, Fields, decide, expression, make_node, rejections, scores, with_args
+from csi_objects import make_capacity, make_csi_node, make_driver
 from podium.cluster import Cluster
 from podium.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
 from podium.engine.release import Options
 from podium.framework import SKIP, SUCCESS, CycleState
 from podium.model import Object, Pod
+from podium.plugins.storage.claims import SELECTED_NODE
 from podium.plugins.storage.volume_binding import VolumeBinding
-from storage_objects import (
-    SELECTED_NODE,
-    Fields,
-    bound,
-    ephemeral,
-    make_capacity,
-    make_claim,
-    make_class,
-    make_csi_node,
-    make_driver,
-    make_volume,
-    on_label,
-    pod_with,
-    uses,
-)
+from storage_objects import bound, ephemeral, make_claim, make_class, make_volume, on_label, pod_with, uses
 
 NODES = [make_node(name, labels={HOSTNAME: name, ZONE: zone}) for name, zone in (("a", "x"), ("b", "x"), ("c", "y"))]
 NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"

@@ -8,8 +8,9 @@ from podium.engine import Scheduler
 from podium.framework import CycleState
 from podium.model import Object, PersistentVolume, PersistentVolumeClaim
 from podium.model.objects import ObjectReference
+from podium.plugins.storage.claims import SELECTED_NODE
 from podium.plugins.storage.volume_binding import VolumeBinding
-from storage_objects import SELECTED_NODE, bound, make_claim, make_class, make_volume, on_label, pod_with, uses
+from storage_objects import bound, make_claim, make_class, make_volume, on_label, pod_with, uses
 
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 NODES = [make_node(name, labels={HOSTNAME: name}) for name in ("a", "b")]

@@ -7,28 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from builders import HOSTNAME, ZONE, make_node
+from builders import HOSTNAME, ZONE, Fields, make_node
+from csi_objects import DRIVER, make_attachment, make_capacity, make_csi_node, make_driver
 from podium.cluster import Cluster
 from podium.cluster.columns import ChangeLog
 from podium.cluster.store import Store
 from podium.engine import Scheduler
 from podium.model import KINDS, Node, Object, Pod
-from storage_objects import (
-    DRIVER,
-    Fields,
-    ephemeral,
-    inline,
-    make_attachment,
-    make_capacity,
-    make_claim,
-    make_class,
-    make_csi_node,
-    make_driver,
-    make_volume,
-    on_label,
-    pod_with,
-    uses,
-)
+from storage_objects import ephemeral, inline, make_claim, make_class, make_volume, on_label, pod_with, uses
 
 NODES = [
     make_node(name, labels={HOSTNAME: name, ZONE: zone})

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from builders import decide, make_config, make_node, rejections
+from builders import Fields, decide, make_config, make_node, rejections
 from podium.cluster import Cluster, NodeInfo
 from podium.framework import SKIP, CycleState
 from podium.plugins.storage.volume_filters import VolumeRestrictions
-from storage_objects import Fields, ephemeral, inline, make_claim, make_volume, pod_with, uses
+from storage_objects import ephemeral, inline, make_claim, make_volume, pod_with, uses
 
 NODES = [make_node("a"), make_node("b")]
 DISK = ("VolumeRestrictions", "Unschedulable", ("node(s) had no available disk",))

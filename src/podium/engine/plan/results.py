@@ -18,7 +18,6 @@ from podium.framework import (
     Framework,
     Plugin,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     ReservePlugin,
     ScorePlugin,
@@ -28,7 +27,7 @@ from podium.framework import (
 from podium.framework.fast_paths import ForSomePods, NormalizesByMax
 from podium.framework.plugin import MAX_NODE_SCORE
 from podium.framework.registry import Weighted
-from podium.framework.status import checked_number, checked_numbers, checked_status, checked_verdict
+from podium.framework.status import PreFilterResult, checked_number, checked_numbers, checked_status, checked_verdict
 from podium.model import Pod
 
 FEW_NODES = 16

@@ -36,7 +36,7 @@ from podium.engine.select import TieBreak
 from podium.errors import ExtenderError
 from podium.extenders import Extender, Victims
 from podium.framework import SUCCESS, Code, CycleState, Framework, PostFilterResult, Status
-from podium.framework.plugin import ObjectChange
+from podium.framework.status import ObjectChange
 from podium.memory import RecentlyUsed
 from podium.model import Pod
 from podium.plugins.queue_and_bind import PREEMPTION, DefaultPreemption

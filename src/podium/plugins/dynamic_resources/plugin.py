@@ -14,35 +14,20 @@ from podium.cluster import Aspect, Cluster, Nodes, PodInfo
 from podium.cluster.cluster import PerCluster
 from podium.cluster.columns import Ints
 from podium.config.plugin_args import DynamicResourcesArgs
+from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.fast_paths import ForSomePods, NormalizesByMax
 from podium.framework.plugin import (
     CycleState,
     FilterPlugin,
-    ObjectChange,
     PodView,
     PostFilterPlugin,
-    PostFilterResult,
     PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
-    PreFilterResult,
     ReservePlugin,
 )
-from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.framework.suggested_change import (
-    Action,
-    Change,
-    ChangeTarget,
-    EventHint,
-    Obstacle,
-    RejectedNodes,
-    RejectedPod,
-    WaitingPod,
-    evict,
-    evict_few,
-    evictable,
-    taint_text,
-)
+from podium.framework.status import SKIP, SUCCESS, ObjectChange, PostFilterResult, PreFilterResult, Status, Verdict
+from podium.framework.suggested_change import ChangeTarget, evict, evict_few, evictable, taint_text
 from podium.model import DeviceClass, Pod, PodSpec, ResourceClaim, Taint
 from podium.model.devices import (
     EXACT_COUNT,

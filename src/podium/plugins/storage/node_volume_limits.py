@@ -12,8 +12,8 @@ from podium.cluster import Cluster, NodeInfo, Nodes
 from podium.cluster.cluster import PerCluster
 from podium.cluster.columns import Ints, Mask, highest, is_any
 from podium.cluster.store import Store
-from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
-from podium.framework.status import SKIP, SUCCESS, Status, Verdict
+from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin
+from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import Action, EventHint, WaitingPod, always, is_placed
 from podium.model import (
     CSIDriver,

@@ -17,12 +17,11 @@ from podium.framework.plugin import (
     CycleState,
     PreBindPlugin,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     ReservePlugin,
     ScorePlugin,
 )
-from podium.framework.status import SKIP, SUCCESS, Status, Verdict
+from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import Action, EventHint, WaitingPod
 from podium.model import (
     CSIDriver,

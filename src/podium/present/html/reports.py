@@ -7,23 +7,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from podium.answers import (
-    Audit,
-    Audited,
-    Capacity,
-    Comparison,
-    Disrupted,
-    Disruption,
-    Finding,
-    NodeMix,
-    NodesNeeded,
-    SpecConstraint,
-    TimelineTuning,
-    Tuning,
-    WhyNot,
-    WorstCase,
-)
+from podium.answers import SpecConstraint, WhyNot
+from podium.answers.audit import Audit, Audited, Finding
+from podium.answers.capacity import Capacity, NodeMix, NodesNeeded
+from podium.answers.compare import Comparison
+from podium.answers.disruption import Disrupted, Disruption, WorstCase
 from podium.answers.rollout import ChangedObject
+from podium.answers.tune import TimelineTuning, Tuning
 from podium.answers.upgrade import TOGETHER, ChangeGroup, ChangeKind, Upgrade
 from podium.engine import Decision, Simulation
 from podium.engine.decision import not_looked_at, scored, why
