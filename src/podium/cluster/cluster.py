@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -529,6 +529,24 @@ class PerCluster(Generic[T]):
         found = self._made.get(cluster)
         if found is None:
             found = self._made[cluster] = self._make()
+        return found
+
+
+class Follows(Protocol):
+    """Data derived from a cluster, which catches up with the cluster's changes."""
+
+    def catch_up(self, cluster: Cluster) -> None: ...
+
+
+F = TypeVar("F", bound=Follows)
+
+
+class UpToDate(PerCluster[F]):
+    """One F per cluster, brought up to date with it whenever it is asked for."""
+
+    def of(self, cluster: Cluster) -> F:
+        found = super().of(cluster)
+        found.catch_up(cluster)
         return found
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from podium.cluster import Cluster
-from podium.cluster.cluster import PerCluster
+from podium.cluster.cluster import UpToDate
 from podium.cluster.columns import Ints
 from podium.model import Container, DeviceClass, Pod
 from podium.model.devices import EXACT_COUNT, DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
@@ -45,14 +45,12 @@ class _Backed:
             self._as_of = store.version
 
 
-_BACKED: PerCluster[_Backed] = PerCluster(_Backed)
+_BACKED = UpToDate(_Backed)
 
 
 def backed_resources(cluster: Cluster) -> Mapping[str, DeviceClass]:
     """The extended resources that a device class backs, with the class."""
-    backed = _BACKED.of(cluster)
-    backed.catch_up(cluster)
-    return backed.classes
+    return _BACKED.of(cluster).classes
 
 
 def extended_requests(resources: PodResources) -> dict[str, int]:

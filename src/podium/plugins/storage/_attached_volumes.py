@@ -95,7 +95,7 @@ _EMPTY_ROW = _Row()
 class AttachedVolumes:
     """The volumes of the pods on each row plus those of VolumeAttachments, each counted once per row.
 
-    It belongs to one cluster; call `catch_up` before reading.
+    It belongs to one cluster, and is as of the last `catch_up`.
     """
 
     def __init__(self) -> None:

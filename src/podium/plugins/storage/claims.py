@@ -185,7 +185,7 @@ def _kind(spec: PersistentVolumeSpec | PersistentVolumeClaimSpec) -> Kind:
 
 
 class BindableVolumes:
-    """All volumes by class. It belongs to one cluster; call `catch_up` before reading."""
+    """All volumes of one cluster by class, as of the last `catch_up`."""
 
     def __init__(self) -> None:
         self._rules = NEWEST_RULES

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.cluster import Cluster, NodeInfo, Nodes
-from podium.cluster.cluster import PerCluster
+from podium.cluster.cluster import UpToDate
 from podium.cluster.columns import Ints, Mask, highest, is_any
 from podium.cluster.store import Store
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin
@@ -54,7 +54,7 @@ class NodeVolumeLimits(PreFilterPlugin, StorageFilter):
 
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
-        self._attached = PerCluster(AttachedVolumes)
+        self._attached = UpToDate(AttachedVolumes)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         counts = uses_claims(pod) or any(in_tree_plugin(volume) for volume in pod.spec.volumes)
@@ -62,7 +62,6 @@ class NodeVolumeLimits(PreFilterPlugin, StorageFilter):
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         cluster, attached = nodes.cluster, self._attached.of(nodes.cluster)
-        attached.catch_up(cluster)
         statuses = [Status.unschedulable(self.REASON)]
         codes = np.zeros(len(attached.limited), dtype=np.int64)
         for migrated, rows in attached.migrations():

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
-from podium.cluster.cluster import ChangedRows, PerCluster
+from podium.cluster.cluster import ChangedRows, UpToDate
 from podium.cluster.columns import Mask
 from podium.cluster.store import Store
 from podium.framework import PodView
@@ -59,7 +59,7 @@ def disk_uses(volume: Volume) -> Iterator[DiskUse]:
 
 
 class DisksInUse:
-    """The disks and claims in use by row. It belongs to one cluster; call `catch_up` before reading."""
+    """The disks and claims in use by row of one cluster, as of the last `catch_up`."""
 
     def __init__(self) -> None:
         self._changed_rows = ChangedRows(Aspect.PODS)
@@ -143,7 +143,7 @@ class VolumeRestrictions(PreFilterPlugin, StorageFilter):
 
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
-        self._in_use = PerCluster(DisksInUse)
+        self._in_use = UpToDate(DisksInUse)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         shelf, exclusive = nodes.cluster.store.of(PersistentVolumeClaim), set()
@@ -159,7 +159,6 @@ class VolumeRestrictions(PreFilterPlugin, StorageFilter):
         if not disks and not exclusive:
             return SKIPPED
         in_use = self._in_use.of(nodes.cluster)
-        in_use.catch_up(nodes.cluster)
         conflicts = sum(in_use.is_claim_used(pod.namespace, name) for name in exclusive)
         if not disks and not conflicts:
             return SKIPPED
@@ -192,9 +191,7 @@ class VolumeRestrictions(PreFilterPlugin, StorageFilter):
         elsewhere = 3 if self._is_unprepared else 2 if found.conflicts > 0 else 0
         codes = np.full(len(nodes), elsewhere, dtype=np.int64)
         if found.disks:
-            in_use = self._in_use.of(nodes.cluster)
-            in_use.catch_up(nodes.cluster)
-            codes[nodes.among(in_use.conflicts(found.disks))] = 1
+            codes[nodes.among(self._in_use.of(nodes.cluster).conflicts(found.disks))] = 1
         names_mode = self.release_rules.read_write_once_pod_names_mode
         claim_in_use = self.REASON_READ_WRITE_ONCE_POD if names_mode else self.REASON_SAME_CLAIM
         reasons = Status.unschedulable(self.REASON_DISK), Status.unschedulable(claim_in_use)
