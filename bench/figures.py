@@ -93,12 +93,18 @@ PROMISED = {
 SHAPES = (
     *(Figure(shape, shape=shape, pods_per_second=speed) for shape, speed in PROMISED.items()),
     Figure("running", running=50_000),
-    Figure(
-        "distinct", shape="distinct", pods=10_000, processes=1, repetitions=2, is_quick=False, pods_per_second=2_000
-    ),
+    Figure("distinct", shape="distinct", pods=10_000, repetitions=3, is_quick=False, pods_per_second=4_000),
     Figure("csipv", shape="csipv"),
     Figure("devices", shape="devices", nodes=1_000, pods=5_000, pods_per_second=500),
-    Figure("preemption", shape="preemption", nodes=1_000, running=4_000, repetitions=2, is_quick=False),
+    Figure(
+        "preemption",
+        shape="preemption",
+        nodes=1_000,
+        running=4_000,
+        repetitions=2,
+        is_quick=False,
+        pods_per_second=5_000,
+    ),
 )
 
 
