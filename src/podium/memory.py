@@ -30,12 +30,17 @@ def collector_paused() -> Iterator[None]:
 
 @contextmanager
 def collector_relaxed() -> Iterator[None]:
-    """Collect garbage a hundred times less often: deciding creates many objects and hardly any garbage."""
+    """Collect garbage a hundred times less often, and only among new objects.
+
+    Deciding creates many objects and hardly any garbage.
+    """
     young, *older = gc.get_threshold()
     gc.set_threshold(100 * young, *older)
+    gc.freeze()
     try:
         yield
     finally:
+        gc.unfreeze()
         gc.set_threshold(young, *older)
 
 
