@@ -137,7 +137,7 @@ def test_bad_input(arguments: dict[str, Any], problem: str) -> None:
 
 
 def test_nothing_to_place() -> None:
-    with pytest.raises(InputError, match="no pod is pending; --replay places the running ones anew"):
+    with pytest.raises(InputError, match="no pod is pending; --replay places the running ones again"):
         tune(small(pods=0), trials=1)
 
 
@@ -304,7 +304,7 @@ def test_the_winner_is_explained(cluster: Path) -> None:
 
     words = " ".join(text.split())
     assert "3 of 4 pods go elsewhere than with today's configuration. Responsible: NodeResourcesFit for 3." in words
-    assert "Left as they are: the weights of " in words
+    assert "Not searched: the weights of " in words
     assert "weight of NodeAffinity" not in text
     assert document["responsible"] == {"NodeResourcesFit": 3}
     assert [(move["before"], move["after"], move["plugin"]) for move in document["moves"]] == [

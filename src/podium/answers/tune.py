@@ -266,7 +266,7 @@ def tune(
     function = objective_named(objective) if isinstance(objective, str) else objective
     pods = ready(cluster, replay)
     if not pods.pending:
-        raise InputError("there is nothing to place: no pod is pending; --replay places the running ones anew")
+        raise InputError("there is nothing to place: no pod is pending; --replay places the running ones again")
     bench = PlacementRunner(cluster=pods, space=space, objective=function, options=options)
     left_out = idle_plugins(bench)
     found = _tried(bench, budget, _Search(optuna, space, left_out, options.seed))

@@ -69,7 +69,7 @@ def compare(
     configs: Configs = [],
     clusters: Clusters = [],
     releases: ManyReleases = [],
-    replay: Annotated[bool, typer.Option("--replay", help="Place the running pods anew as well.")] = False,
+    replay: Annotated[bool, typer.Option("--replay", help="Also place the running pods again.")] = False,
     events: simulate.Events = None,
     until: simulate.Until = None,
     node_groups: ManyNodeGroups = [],
@@ -388,7 +388,7 @@ def releases(
     ] = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """The releases of kube-scheduler that Podium can be, how each was checked, and what each brought."""
+    """The releases of kube-scheduler that Podium can decide as, how each was checked, and what each changed."""
     from podium.cli.output import emit, text_width
     from podium.present.upgrade import release_document, release_lines, release_rows
 

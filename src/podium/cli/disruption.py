@@ -108,7 +108,7 @@ def fail(
         disruption = case.disruption
     else:
         nodes = answers.find_nodes(cluster, nodes, selectors)
-        with progress("placing pods anew", _pod_count(cluster, nodes)) as advance:
+        with progress("placing pods again", _pod_count(cluster, nodes)) as advance:
             disruption = answers.fail(cluster, nodes, settings, on_decided=advance)
     _show(case or disruption, conditions, wanted)
     return exit_code(conditions, disruption.values, otherwise=not disruption.harmless)

@@ -218,7 +218,7 @@ def tune(
     source: options.Source = options.Source(),
     objective: Objective = None,
     over_time: OverTime = OverTime(),
-    replay: Annotated[bool, typer.Option("--replay", help="Place the running pods anew as well.")] = False,
+    replay: Annotated[bool, typer.Option("--replay", help="Also place the running pods again.")] = False,
     out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Where to write the configuration.")] = None,
     budget: SearchOptions = SearchOptions(),
     profile: Annotated[

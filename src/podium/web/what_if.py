@@ -443,7 +443,7 @@ def with_settings(subject: Subject, settings: ScoreSettings, profile: str | None
     kube-scheduler treats a weight of 0 as the default, so a plugin with weight 0 is disabled at Score instead.
     """
     if subject.release.is_old:
-        raise InputError(f"weights can be turned of v1.29 and later, not of {subject.release.name}")
+        raise InputError(f"weights can be changed for v1.29 and later, not for {subject.release.name}")
     space = ConfigurationSpace(subject.document, subject.registry, profile, subject.release.rules)
     today = space.today
     for plugin in settings.weights:
