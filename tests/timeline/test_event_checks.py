@@ -59,9 +59,7 @@ def test_what_was_never_there_cannot_be_meant(events: tuple[Fields, ...], proble
         ),
         (
             (at(0, "add", pod("p"), lifetime=9), at(5, "update", pod("p"), lifetime=3)),
-            (
-                "event 2: lifetime of Pod default/p has no effect: the pod exists already and keeps its lifetime",
-            ),
+            ("event 2: lifetime of Pod default/p has no effect: the pod exists already and keeps its lifetime",),
         ),
         ((at(0, "add", pod("p", annotations={"podium/lifetime": "9s"})), at(5, "update", pod("p"))), ()),
         (
