@@ -98,7 +98,7 @@ def capacity(
     ] = Format.TABLE,
     everything: options.All = False,
     html: options.Html = None,
-    deciding: options.DecidingSteadily = options.DecidingSteadily(),
+    deciding: options.TiesByName = options.TiesByName(),
 ) -> int:
     """Find out how many more pods fit, where, and what stops the next one.
 

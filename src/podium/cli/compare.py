@@ -15,7 +15,7 @@ from podium.rules import NEWEST
 if TYPE_CHECKING:
     from podium.answers import Comparison, Condition, Upgrade, Way
     from podium.answers.compare import TimelineWay
-    from podium.cli.inputs import Given
+    from podium.cli.inputs import ConfigSource
     from podium.cluster import Cluster
     from podium.framework import Registry
     from podium.manifests import Objects
@@ -355,7 +355,7 @@ def upgrade(
     return exit_code(conditions, found.values, otherwise=not found.is_harmless)
 
 
-def _decide_by_both(cluster: Cluster, given: Given, **settings: Any) -> Upgrade:
+def _decide_by_both(cluster: Cluster, given: ConfigSource, **settings: Any) -> Upgrade:
     """Decide every pod by both releases; a problem with the configuration names the file it comes from."""
     from podium import answers
     from podium.cli.output import progress

@@ -220,13 +220,13 @@ def read_settings(
     file: str | None, registry: Registry, release: Release, name: str = SCHEDULER_NAME
 ) -> KubeSchedulerConfiguration:
     """The configuration of a file, or one profile with this name and the default plugins."""
-    from podium.cli.inputs import Given, check_config, find_config
+    from podium.cli.inputs import ConfigSource, check_config, find_config
     from podium.manifests import Objects
 
     if file is None:
         profiles = [{"schedulerName": name}]
         kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-        given = Given({**kind, "profiles": profiles}, "the default configuration")
+        given = ConfigSource({**kind, "profiles": profiles}, "the default configuration")
     else:
         given = find_config(file, Objects(), release)
     found = check_config(given, registry, release)

@@ -192,41 +192,41 @@ class Deciding(WithPlugins):
     config: Config = None
 
     @property
-    def ways(self) -> SchedulerKeywords:
+    def choices(self) -> SchedulerKeywords:
         """The choices that its configuration and release leave open."""
         return {}
 
     def keywords(self, registry: Registry, release: AnyRelease) -> SchedulerKeywords:
         """The keyword arguments of a scheduler, besides its configuration."""
-        return {**self.ways, "registry": registry, "release": release}
+        return {**self.choices, "registry": registry, "release": release}
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecidingSteadily(Deciding):
+class TiesByName(Deciding):
     """The scheduler that decides; by default ties go to the smallest name."""
 
     tie_break: Ties = TieBreak.FIRST
     seed: Seed = 0
 
     @property
-    def ways(self) -> SchedulerKeywords:
+    def choices(self) -> SchedulerKeywords:
         return {"tie_break": self.tie_break.value, "seed": self.seed}
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecidingByChance(Deciding):
+class TiesByRelease(Deciding):
     """The scheduler that decides; by default ties are broken as in its release."""
 
     tie_break: TiesOfRelease = None
     seed: Seed = 0
 
     @property
-    def ways(self) -> SchedulerKeywords:
+    def choices(self) -> SchedulerKeywords:
         return {"tie_break": self.tie_break, "seed": self.seed}
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecidingInEveryWay(DecidingByChance):
+class AllSchedulerOptions(TiesByRelease):
     """The scheduler that decides, with all options for how."""
 
     sampling: Sampled = Sampling.ALL
@@ -234,7 +234,7 @@ class DecidingInEveryWay(DecidingByChance):
     assume_volumes: AssumeVolumes = False
 
     @property
-    def ways(self) -> SchedulerKeywords:
+    def choices(self) -> SchedulerKeywords:
         return {
             "tie_break": self.tie_break,
             "seed": self.seed,
@@ -291,11 +291,11 @@ def _reading(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def reads(*, strict: bool, no_warn: bool, max_input: str, **arguments: Any) -> Any:
-        from podium.cli.inputs import READING, Reading, read_size
+        from podium.cli.inputs import READING, ReadingOptions, read_size
         from podium.manifests.files import MAX_INPUT
 
         allowed = MAX_INPUT.set(read_size(max_input, "--max-input"))
-        wanted = READING.set(Reading(strict=strict, warns=not no_warn))
+        wanted = READING.set(ReadingOptions(strict=strict, warns=not no_warn))
         shown = NODE_DOMAIN.set("")
         try:
             return command(**arguments)

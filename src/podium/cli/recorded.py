@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfCases(options.WithPlugins):
+class CaseOptions(options.WithPlugins):
     """Which release decides the cases, and with which plugins."""
 
     release: Annotated[
@@ -52,7 +52,7 @@ def decide(
         list[str],
         typer.Option("-f", "--filename", metavar="FILE", help="JSON lines, plain, gzip or xz; `-` for stdin."),
     ] = ["-"],
-    deciding: OfCases = OfCases(),
+    deciding: CaseOptions = CaseOptions(),
 ) -> None:
     """Decide cases given as JSON lines; one line of decisions for each, as soon as it is decided.
 
@@ -76,7 +76,7 @@ def verify(
         list[str], typer.Argument(metavar="FILE...", help="Recordings: JSON lines, plain, gzip or xz; `-` for stdin.")
     ],
     limit: Annotated[int, typer.Option(min=0, help="How many differences to print per file; 0 for all.")] = 20,
-    deciding: OfCases = OfCases(),
+    deciding: CaseOptions = CaseOptions(),
 ) -> int:
     """Decide recorded cases again and report every difference. Exit code 1 if there is any."""
     from podium.cli.inputs import registry_with

@@ -51,7 +51,7 @@ def simulate(
     snapshot: Snapshot = None,
     resume: Resume = None,
     node_groups: NodeGroupsFile = None,
-    deciding: options.DecidingInEveryWay = options.DecidingInEveryWay(),
+    deciding: options.AllSchedulerOptions = options.AllSchedulerOptions(),
 ) -> int:
     """Place everything that is pending, workloads without pods included, and show how full the nodes get.
 
@@ -215,7 +215,7 @@ class TimelineOptions(NamedTuple):
 
 
 def simulate_timeline(
-    chosen: TimelineOptions, source: options.Source, deciding: options.DecidingInEveryWay, output: Format
+    chosen: TimelineOptions, source: options.Source, deciding: options.AllSchedulerOptions, output: Format
 ) -> int:
     """Run the timeline and write the requested output; 1 if pods still wait at the end."""
     from podium.cli.output import warn
@@ -255,7 +255,7 @@ def _check(chosen: TimelineOptions, files: Sequence[str]) -> None:
         raise InputError("--node-groups cannot be used with --snapshot or --resume: groups are not part of a snapshot")
 
 
-def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options.DecidingInEveryWay) -> Timeline:
+def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options.AllSchedulerOptions) -> Timeline:
     from podium.cli.inputs import mention, mention_ignored, registry_with, scheduler_options
     from podium.manifests import Objects, load
     from podium.manifests.files import read_bytes
