@@ -125,7 +125,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown function": ({"objective": "json:gone"}, "module 'json' has no function 'gone'"),
     "a function that fails": ({"objective": "json:loads"}, "objective loads failed: TypeError"),
     "a function that gives no number": ({"objective": "builtins:repr"}, "it must give a number to minimise"),
-    "an unknown profile": ({"profile": "x"}, "profile 'x' is not in the configuration; there is default-scheduler"),
+    "an unknown profile": ({"profile": "x"}, "profile 'x' is not in the configuration, which has default-scheduler"),
     "a bad configuration": ({"config": {"kind": "Pod"}}, "the configuration to tune: "),
 }
 

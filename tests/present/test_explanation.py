@@ -38,7 +38,7 @@ REQUESTS = {"cpu": "1", "memory": "1Gi"}
 RUNNING: dict[str, tuple[Pod, str]] = {
     "it would stay": (
         make_pod("web", node="big", requests=REQUESTS),
-        "It runs there now: decided again, without it there, it would stay.",
+        "It runs there now, and would go there again.",
     ),
     "it would move": (
         make_pod("web", node="small", requests=REQUESTS),
@@ -88,7 +88,7 @@ def test_a_finished_pod_is_said_to_be_finished() -> None:
 
 
 def test_another_profile_can_decide() -> None:
-    with pytest.raises(InputError, match="profile 'packing' is not in the configuration; there is default-scheduler"):
+    with pytest.raises(InputError, match="profile 'packing' is not in the configuration, which has default-scheduler"):
         explain_pod(scheduler(BIG), make_pod("web"), "packing")
     elsewhere = make_pod("web", scheduler_name="elsewhere")
     assert explain_pod(scheduler(BIG), elsewhere).decision.error
@@ -193,7 +193,7 @@ def test_the_lines_say_where_the_pod_runs_behind_the_other_words() -> None:
 
     assert lines[:2] == [
         "Pod default/web goes to big, the only node, so nothing is scored.",
-        "It runs there now: decided again, without it there, it would stay.",
+        "It runs there now, and would go there again.",
     ]
 
 

@@ -29,7 +29,9 @@ class SourceOfBoth(options.Source):
 
     files: Annotated[
         list[str],
-        typer.Option("-f", "--filename", metavar="FILE", help="The cluster; with --cluster, what both have besides."),
+        typer.Option(
+            "-f", "--filename", metavar="FILE", help="The cluster; with --cluster, objects that both have, too."
+        ),
     ] = field(default_factory=list)
 
 
@@ -38,8 +40,8 @@ Configs = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="A KubeSchedulerConfiguration, or what the release reads; two are compared, one with that of the "
-        "input or the default.",
+        help="A KubeSchedulerConfiguration, or what the release reads; two are compared, a single one with the "
+        "configuration in the input or the default.",
     ),
 ]
 Clusters = Annotated[list[str], typer.Option("--cluster", metavar="FILE", help="Twice, for two clusters to compare.")]
@@ -52,7 +54,7 @@ ManyNodeGroups = Annotated[
     typer.Option(
         "--node-groups",
         metavar="FILE",
-        help="With --timeline: groups of nodes that grow and shrink; two are compared, one is that of both.",
+        help="With --timeline: groups of nodes that grow and shrink; two are compared, a single one is used for both.",
     ),
 ]
 
@@ -320,7 +322,7 @@ def upgrade(
     feature_gates: options.FeatureGates = None,
     from_feature_gates: Annotated[
         str | None,
-        typer.Option("--from-feature-gates", metavar="A=true,B=false", help="Those that are switched now."),
+        typer.Option("--from-feature-gates", metavar="A=true,B=false", help="The feature gates that are switched now."),
     ] = None,
     fail_when: UpgradeFailIf = [],
     output: Output = Format.TABLE,
@@ -384,7 +386,8 @@ def _upgrade_show(found: Upgrade, conditions: Sequence[Condition], output: Forma
 
 def releases(
     release: Annotated[
-        str | None, typer.Argument(metavar="[RELEASE]", help="Only what came with this release, and its feature gates.")
+        str | None,
+        typer.Argument(metavar="[RELEASE]", help="Show only what this release changed, and its feature gates."),
     ] = None,
     output: Output = Format.TABLE,
 ) -> None:

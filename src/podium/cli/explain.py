@@ -38,7 +38,7 @@ def explain(
     output: Output = Format.TABLE,
     every_node: options.All = False,
     per_node: Annotated[bool, typer.Option("--nodes", help="Show rejections node by node, not by reason.")] = False,
-    preempt: Annotated[bool, typer.Option("--preempt", help="Show where evicting which pods would make room.")] = False,
+    preempt: Annotated[bool, typer.Option("--preempt", help="Show on which nodes evicting pods makes room.")] = False,
     html: options.Html = None,
     deciding: options.AllSchedulerOptions = options.AllSchedulerOptions(),
 ) -> int:
@@ -68,7 +68,7 @@ def explain(
     settings = scheduler_options(deciding, objects, registry)
     if preempt and (old := release_of(settings.release)).is_old:
         raise InputError(
-            f"preemption as {old.name} did it is not there; leave out --preempt, or name a release from v1.29 on"
+            f"preemption of {old.name} is not modelled; leave out --preempt, or name a release from v1.29 on"
         )
     if not is_wanted:
         remark(f"{pod} wants no pods now; {found.key} is what its template makes")

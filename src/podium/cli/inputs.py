@@ -244,7 +244,7 @@ def find_config(file: str | None, objects: Objects, release: AnyRelease) -> Conf
     if file is None:
         document, where = objects.scheduler_config, "schedulerConfig of the input"
         if document is not None and not chosen.knows(document):
-            warn(f"{where}: is not one of {chosen.name}, which runs with its defaults instead")
+            warn(f"{where}: is not a configuration of {chosen.name}, which uses its defaults instead")
             document = None
         return ConfigSource(document, where)
     if file in PROVIDERS and chosen.is_old:

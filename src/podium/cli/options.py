@@ -94,7 +94,7 @@ Dask = Annotated[
     str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://HOST:8786.")
 ]
 Seed = Annotated[
-    int, typer.Option("--seed", metavar="N", help="Of the random tie-break: the same seed, the same choices.")
+    int, typer.Option("--seed", metavar="N", help="Of the random tie-break; the same seed gives the same choices.")
 ]
 Ties = Annotated[
     TieBreak, typer.Option("--tie-break", help="Which of several best nodes is taken; `first` is the smallest name.")
@@ -118,7 +118,7 @@ Releases = Annotated[
     typer.Option(
         "--release",
         metavar="RELEASE",
-        help=f"Which release of kube-scheduler to be, v1.29 to {NEWEST}, or `auto` for that of the nodes; for v1.8, "
+        help=f"Which release of kube-scheduler decides, v1.29 to {NEWEST}, or `auto` for that of the nodes; for v1.8, "
         "v1.14 and v1.18 --config is a Policy, or the name of a provider.",
     ),
 ]
@@ -132,22 +132,22 @@ EquivalenceCache = Annotated[
     bool,
     typer.Option(
         "--equivalence-cache/--no-equivalence-cache",
-        help="Whether pods of one kind share what was found out about nodes; the decisions are the same.",
+        help="Whether pods of one kind share results; the decisions are the same.",
     ),
 ]
 All = Annotated[bool, typer.Option("--all", help="Show every node, not the first ten.")]
 AssumeVolumes = Annotated[
-    bool, typer.Option("--assume-volumes", help="Ignore storage: take every volume to be there and usable everywhere.")
+    bool, typer.Option("--assume-volumes", help="Ignore storage: assume that every volume is usable on every node.")
 ]
 Html = Annotated[
     str | None, typer.Option("--html", metavar="FILE", help="Also write a report as one HTML file, to open anywhere.")
 ]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Also say which kinds of objects were not needed.")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Also list the kinds of objects that were skipped.")]
 
 Strict = Annotated[
     bool, typer.Option("--strict", help="Refuse unknown kinds and fields, and invalid names, rather than warn.")
 ]
-NoWarn = Annotated[bool, typer.Option("--no-warn", help="Say nothing of what is odd about the input.")]
+NoWarn = Annotated[bool, typer.Option("--no-warn", help="Do not print warnings about the input.")]
 MaxInput = Annotated[
     str,
     typer.Option("--max-input", metavar="SIZE", help="Refuse a file of more than this, unpacked, such as 512Mi."),

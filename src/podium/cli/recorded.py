@@ -29,7 +29,7 @@ class CaseOptions(options.WithPlugins):
         typer.Option(
             "--release",
             metavar="RELEASE",
-            help=f"Which release of kube-scheduler to be, v1.29 to {NEWEST}; for v1.8, v1.14 and v1.18 a "
+            help=f"Which release of kube-scheduler decides, v1.29 to {NEWEST}; for v1.8, v1.14 and v1.18 a "
             "`config` is a Policy.",
         ),
     ] = NEWEST
@@ -41,9 +41,7 @@ class CaseOptions(options.WithPlugins):
         from podium.errors import InputError
 
         if self.release == options.AUTO:
-            raise InputError(
-                "--release auto: every case is a cluster of its own; name the release that is to decide them"
-            )
+            raise InputError("--release auto: every case is a cluster of its own; name the release that decides them")
         return choose_release(self, ())
 
 

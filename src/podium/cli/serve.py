@@ -111,7 +111,10 @@ class NodeSource(options.ClusterSource):
     files: Annotated[
         list[str],
         typer.Option(
-            "-f", "--filename", metavar="FILE", help="A cluster to look nodes up in; else they have to be sent whole."
+            "-f",
+            "--filename",
+            metavar="FILE",
+            help="A cluster to look nodes up in; without it, whole nodes must be sent.",
         ),
     ] = field(default_factory=list)
 
@@ -161,7 +164,7 @@ def extender(
         bool, typer.Option("--bind", help="Bind the pods as well; takes the cluster of --kubeconfig or --context.")
     ] = False,
     print_config: Annotated[
-        bool, typer.Option("--print-config", help="Print what to paste into the KubeSchedulerConfiguration, and end.")
+        bool, typer.Option("--print-config", help="Print what to paste into the KubeSchedulerConfiguration, and exit.")
     ] = False,
     deciding: options.WhichRelease = options.WhichRelease(),
 ) -> None:

@@ -145,7 +145,7 @@ def import_trace(
 class Searching(options.TiesByName):
     """The scheduler that decides while its weights are searched."""
 
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed and --trials, the same result.")] = 0
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed and --trials give the same result.")] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +207,7 @@ Objective = Annotated[
         "--objective",
         metavar="NAME|MODULE:FUNCTION",
         help="fewest-nodes (the default), lowest-imbalance, most-spread, least-fragmentation, lowest-cost, or a "
-        "function that is given a Simulation and gives a number to minimise. With --timeline: cost (the default "
+        "function that takes a Simulation and returns a number to minimise. With --timeline: cost (the default "
         "with node groups), node_hours, nodes_added, nodes_removed, evictions, mean_wait (the default without), "
         "longest_wait, p95_wait, end, or a function of a TimelineResult.",
     ),

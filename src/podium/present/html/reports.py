@@ -412,9 +412,7 @@ def _spread(comparison: Comparison) -> Markup:
         for change in comparison.spread
     ]
     numbers = (Heading(title, right=True) for title in (*zones, "Nodes"))
-    return section(
-        "Spread otherwise", scrolling(table(["Workload", *numbers], rows)), note="Pods per zone, before → after."
-    )
+    return section("Spread", scrolling(table(["Workload", *numbers], rows)), note="Pods per zone, before → after.")
 
 
 def _pair(before: int, after: int) -> Cell:
