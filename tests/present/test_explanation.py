@@ -239,7 +239,7 @@ def test_details_stand_at_their_nodes() -> None:
 
 
 def test_a_claim_that_keeps_the_pod_from_every_node_is_in_the_words() -> None:
-    assert last_words(explained(STORED, *ZONES)) == "Volume v0 uses claim data, which is not there."
+    assert last_words(explained(STORED, *ZONES)) == "Volume v0 uses claim data, which is not in the input."
 
 
 def test_a_pod_that_runs_does_not_stand_in_its_own_way() -> None:

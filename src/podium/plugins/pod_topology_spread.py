@@ -87,7 +87,7 @@ def spread_obstacle(key: str, labels: Mapping[str, str], found: DomainSkew) -> O
     """The topology label that a node lacks, or the skew that its domain would have."""
     domain = labels.get(key)
     if domain is None:
-        return Obstacle("topology", f"the node has no label {key}, by which the pod spreads", {"topologyKey": key})
+        return Obstacle("topology", f"the node has no label {key}, by which the pod is spread", {"topologyKey": key})
     text = (
         f"{key}={domain} has {counted(found.pods, 'such pod')}, the emptiest domain {found.fewest:,}: "
         f"the skew would be {found.skew:,}, and maxSkew is {found.max_skew:,}"

@@ -58,9 +58,7 @@ class OldRelease(Release):
         for name in gates:
             if name not in self.gates:
                 known = ", ".join(sorted(self.gates))
-                raise InputError(
-                    f"feature gate {name} is not one that {self.name} has and Podium models; there are {known}"
-                )
+                raise InputError(f"feature gate {name} is not one that {self.name} has and Podium models; use {known}")
         return replace(self, feature_gates={**self.feature_gates, **gates})
 
     def shape(self, decision: Decision) -> dict[str, Any]:
