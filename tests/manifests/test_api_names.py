@@ -281,7 +281,7 @@ REFUSED = {
         "spec.containers[0].ports[0].hostPort: must be the containerPort, 80, when hostNetwork is true, got 81",
     ),
     "a gate without a name": (pod(schedulingGates=[{"name": ""}]), "spec.schedulingGates[0].name: is required"),
-    "a gate twice": (pod(schedulingGates=[{"name": "a"}] * 2), "spec.schedulingGates[1].name: is there twice"),
+    "a gate twice": (pod(schedulingGates=[{"name": "a"}] * 2), "spec.schedulingGates[1].name: occurs twice"),
     "Exists with a value": (
         pod(tolerations=[{"key": "a", "operator": "Exists", "value": "b"}]),
         "spec.tolerations[0].value: must be empty when operator is Exists, got 'b'",
@@ -400,7 +400,7 @@ DOUBTED = {
     ),
     "a taint twice": (
         tainted(*[{"key": "a", "value": value, "effect": "NoExecute"} for value in "bc"]),
-        "spec.taints[1]: a:NoExecute is there twice",
+        "spec.taints[1]: a:NoExecute occurs twice",
     ),
     "the key of a toleration": (
         pod(tolerations=[{"key": "a b", "operator": "Exists"}]),

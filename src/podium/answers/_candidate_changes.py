@@ -1,4 +1,4 @@
-"""Finds changes that may send a pod to a node, the `Situation` to try them on, and the constraints of a spec that keep
+"""Finds changes that may send a pod to a node, the `TrialState` to try them on, and the constraints of a spec that keep
 a pod off nodes.
 """
 
@@ -28,7 +28,7 @@ from podium.plugins.storage.claims import claim_name
 from podium.wording import joined
 
 
-class Situation:
+class TrialState:
     """A pod without a node, a copy of the cluster, and a configuration. Every change of them can be undone."""
 
     def __init__(
@@ -153,31 +153,31 @@ def rejection(decision: Decision, node: str) -> Status | None:
     return found if found is not None and found.reasons else None
 
 
-def candidate_changes(situation: Situation, decision: Decision, node: str) -> list[Change]:
+def candidate_changes(trial: TrialState, decision: Decision, node: str) -> list[Change]:
     """Changes that may each bring the pod closer to the node; only a decision with them can tell."""
     status = rejection(decision, node)
     if status is None:
-        return list(_score_changes(situation, decision, node))
-    if situation.pod.spec.scheduling_gates:
-        return [_remove_gates(situation.pod)]
-    return _filter_changes(situation, decision, RejectedPod(situation.pod, node, status, situation.cluster))
+        return list(_score_changes(trial, decision, node))
+    if trial.pod.spec.scheduling_gates:
+        return [_remove_gates(trial.pod)]
+    return _filter_changes(trial, decision, RejectedPod(trial.pod, node, status, trial.cluster))
 
 
-def _filter_changes(situation: Situation, decision: Decision, rejected: RejectedPod) -> list[Change]:
+def _filter_changes(trial: TrialState, decision: Decision, rejected: RejectedPod) -> list[Change]:
     """The fixes of the plugins that reject the node; without any, evict a pod if the status says that this may help."""
     names = (rejected.status.plugin,) if rejected.status.plugin else decision.narrowed_by
-    plugins = situation.framework.plugins
+    plugins = trial.framework.plugins
     found = [change for name in names if name in plugins for change in plugins[name].fixes(rejected)]
     if not found and rejected.status.code is Code.UNSCHEDULABLE:
         found = [evict([pod]) for pod in evictable(rejected.cluster, rejected.node)[:MOST_EVICTED_ALONE]]
     return found
 
 
-def _score_changes(situation: Situation, decision: Decision, node: str) -> Iterator[Change]:
+def _score_changes(trial: TrialState, decision: Decision, node: str) -> Iterator[Change]:
     """Changes that may make a feasible node win."""
-    pod, cluster = situation.pod, situation.cluster
+    pod, cluster = trial.pod, trial.cluster
     yield from _weights(decision, node, pod.spec.scheduler_name)
-    for plugin, _ in situation.framework.score:
+    for plugin, _ in trial.framework.score:
         yield from plugin.score_fixes(pod, node, cluster)
     for each in evictable(cluster, node)[:MOST_EVICTED_FOR_SCORE]:
         yield evict([each])

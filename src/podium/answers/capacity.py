@@ -158,7 +158,8 @@ def _checked_mix(mix: Sequence[int], templates: Sequence[Pod]) -> tuple[int, ...
     if not mix:
         return (1,) * len(templates)
     if len(mix) != len(templates):
-        raise InputError(f"a mix of {len(mix)} numbers for {len(templates)} pods; give as many numbers as pods")
+        numbers = counted(len(mix), "number")
+        raise InputError(f"a mix of {numbers} for {counted(len(templates), 'pod')}; give one number for each pod")
     if any(number < 1 for number in mix):
         raise InputError(f"a mix of {':'.join(map(str, mix))}; each number must be at least 1")
     return tuple(mix)

@@ -135,7 +135,7 @@ class ConfigurationSpace:
 def place_of(profile: str | None, names: Sequence[str]) -> int:
     """The index of a profile by name; the first profile by default."""
     if profile is not None and profile not in names:
-        raise InputError(f"profile {profile!r} is not in the configuration; there is {', '.join(names)}")
+        raise InputError(f"profile {profile!r} is not in the configuration, which has {', '.join(names)}")
     return names.index(profile) if profile is not None else 0
 
 
@@ -353,7 +353,9 @@ def search_space(options: SchedulerOptions, profile: str | None) -> SearchSpace:
     """The settings of a configuration, or of the default configuration of a release."""
     config, registry, chosen = options.config, options.registry, release_of(options.release)
     if isinstance(config, KubeSchedulerConfiguration):
-        raise InputError("tune changes a configuration document: give it the dict of the file, not what was parsed")
+        raise InputError(
+            "tune changes a configuration document: give it the dict of the file, not a parsed configuration"
+        )
     if not chosen.is_old:
         return ConfigurationSpace(config, registry, profile, chosen.rules)
     from podium.releases.policy import is_policy  # loaded where an old release is tuned

@@ -298,11 +298,11 @@ class Workers(Protocol):
     ) -> Iterator[tuple[int, Any]]: ...
 
 
-def trials_on(bench: TrialRunner, workers: Workers) -> RunTrials:
+def trials_on(runner: TrialRunner, workers: Workers) -> RunTrials:
     """Runs trials on workers that the caller has started; a batch is tried as a whole."""
 
     def run(batch: Sequence[TunedSettings], deadline: float | None) -> Iterator[TrialOutcome | None]:
-        found = dict(workers.run(type(bench).run, bench, batch))
+        found = dict(workers.run(type(runner).run, runner, batch))
         for place in range(len(batch)):
             outcome = found[place]
             if not isinstance(outcome, TrialOutcome):
@@ -333,13 +333,13 @@ def interrupts_held_back() -> Iterator[None]:
 
 
 @contextmanager
-def trial_workers(bench: TrialRunner, jobs: int) -> Iterator[RunTrials]:
+def trial_workers(runner: TrialRunner, jobs: int) -> Iterator[RunTrials]:
     """Runs trials on this many processors."""
-    if jobs <= 1 or not _can_travel(bench.objective):
-        yield lambda batch, deadline: (None if _is_over(deadline) else bench.run(settings) for settings in batch)
+    if jobs <= 1 or not _can_travel(runner.objective):
+        yield lambda batch, deadline: (None if _is_over(deadline) else runner.run(settings) for settings in batch)
         return
     # A fresh interpreter, as a fork of a process with threads may hang.
-    with ProcessPoolExecutor(jobs, get_context("spawn"), _set_up, (bench,)) as pool:
+    with ProcessPoolExecutor(jobs, get_context("spawn"), _set_up, (runner,)) as pool:
 
         def run(batch: Sequence[TunedSettings], deadline: float | None) -> Iterator[TrialOutcome | None]:
             with interrupts_held_back():
@@ -368,10 +368,10 @@ def _can_travel(objective: Callable[[Any], float]) -> bool:
 _runner: TrialRunner | None = None
 
 
-def _set_up(bench: TrialRunner) -> None:
+def _set_up(runner: TrialRunner) -> None:
     """The first call in a new process."""
     global _runner  # noqa: PLW0603 - what a process of the pool works with has no other place
-    _runner = bench
+    _runner = runner
 
 
 def _run(settings: TunedSettings) -> TrialOutcome:

@@ -40,30 +40,30 @@ class CapacityOptions:
             metavar="POD",
             autocompletion=options.complete_pods,
             help="A file or directory with pods and workloads, or the name of one in the input; several are counted "
-            "each on its own, one row for each, unless --mix is given. None, with --nodes-needed, for what is pending.",
+            "each on its own, one row each, unless --mix is given. Without POD, --nodes-needed is for pending pods.",
         ),
     ] = field(default_factory=list)
     podspec: Annotated[
         list[str], typer.Option("--podspec", metavar="FILE", help="The same as POD, for users of cluster-capacity.")
     ] = field(default_factory=list)
     mix: Annotated[
-        str, typer.Option("--mix", metavar="3:1", help="Count several together: so many of each POD come in turn.")
+        str, typer.Option("--mix", metavar="3:1", help="Count several together: so many of each POD, in turns.")
     ] = ""
     at_least: Annotated[
-        int, typer.Option("--at-least", metavar="N", min=1, help="Exit code 1 if fewer than N pods fit, of any POD.")
+        int, typer.Option("--at-least", metavar="N", min=1, help="Exit code 1 if fewer than N pods of a POD fit.")
     ] = 1
     limit: Annotated[
         int, typer.Option("--max-limit", metavar="N", min=0, help="Stop after N pods; 0 for no limit.")
     ] = 0
     exclude: Annotated[
-        list[str], typer.Option("--exclude-nodes", metavar="NODE,...", help="As if these nodes were not there.")
+        list[str], typer.Option("--exclude-nodes", metavar="NODE,...", help="Leave out these nodes.")
     ] = field(default_factory=list)
     nodes: Annotated[
         list[str],
         typer.Option(
             "--nodes-needed",
             metavar="FILE[=PRICE]",
-            help="How many nodes like this it takes to fit --at-least N pods; several for the cheapest mix.",
+            help="Find out how many nodes like this --at-least N pods need; give several for the cheapest mix.",
         ),
     ] = field(default_factory=list)
     profile: options.Profile = None
@@ -98,7 +98,7 @@ def capacity(
     ] = Format.TABLE,
     everything: options.All = False,
     html: options.Html = None,
-    deciding: options.DecidingSteadily = options.DecidingSteadily(),
+    deciding: options.TiesByName = options.TiesByName(),
 ) -> int:
     """Find out how many more pods fit, where, and what stops the next one.
 

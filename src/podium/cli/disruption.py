@@ -53,7 +53,7 @@ def drain(
     nodes: NodeArguments = [],
     selectors: Selectors = [],
     wanted: LossOptions = LossOptions(),
-    deciding: options.DecidingSteadily = options.DecidingSteadily(),
+    deciding: options.TiesByName = options.TiesByName(),
 ) -> int:
     """Cordon nodes and evict their pods one by one: where they go, which stay pending, and which budgets block.
 
@@ -87,7 +87,7 @@ def fail(
         int, typer.Option("--most", metavar="N", min=1, help="How many sets of nodes to try for --any.")
     ] = 2_000,
     wanted: LossOptions = LossOptions(),
-    deciding: options.DecidingSteadily = options.DecidingSteadily(),
+    deciding: options.TiesByName = options.TiesByName(),
 ) -> int:
     """Take nodes away: where their pods go, which stay pending and what pins them, and which budgets are violated.
 
@@ -108,7 +108,7 @@ def fail(
         disruption = case.disruption
     else:
         nodes = answers.find_nodes(cluster, nodes, selectors)
-        with progress("placing pods anew", _pod_count(cluster, nodes)) as advance:
+        with progress("placing pods again", _pod_count(cluster, nodes)) as advance:
             disruption = answers.fail(cluster, nodes, settings, on_decided=advance)
     _show(case or disruption, conditions, wanted)
     return exit_code(conditions, disruption.values, otherwise=not disruption.harmless)

@@ -34,8 +34,8 @@ def simulate(
         bool,
         typer.Option(
             "--rollout",
-            help="Roll out step by step what a later -f changes, as its update strategy says (maxSurge and so on); "
-            "without it, old pods make way for new ones at once.",
+            help="Roll out step by step what a later -f changes, by its update strategy (maxSurge and so on); "
+            "without it, new pods replace old ones at once.",
         ),
     ] = False,
     hpa: Annotated[
@@ -51,7 +51,7 @@ def simulate(
     snapshot: Snapshot = None,
     resume: Resume = None,
     node_groups: NodeGroupsFile = None,
-    deciding: options.DecidingInEveryWay = options.DecidingInEveryWay(),
+    deciding: options.AllSchedulerOptions = options.AllSchedulerOptions(),
 ) -> int:
     """Place everything that is pending, workloads without pods included, and show how full the nodes get.
 
@@ -105,7 +105,7 @@ def _scaled(objects: Objects, bound: Bound | None) -> Objects:
         target = autoscaler.spec.scale_target_ref
         if (target.kind, autoscaler.namespace, target.name) not in read:
             said = f"HorizontalPodAutoscaler {autoscaler.key}: its target {target.kind}/{target.name}"
-            warn(f"--hpa {bound}: {said} is not among what was read, so it is not scaled")
+            warn(f"--hpa {bound}: {said} is not in the input, so it is not scaled")
     return scaled_by_autoscalers(objects, bound.value)
 
 
@@ -180,7 +180,7 @@ Log = Annotated[str | None, typer.Option(metavar="FILE", help="With --timeline: 
 SamplesFile = Annotated[
     str | None, typer.Option(metavar="FILE", help="With --timeline: write queue depth and utilisation, .csv or .json.")
 ]
-Plot = Annotated[str | None, typer.Option(metavar="FILE", help="With --timeline: draw them, .svg or .png.")]
+Plot = Annotated[str | None, typer.Option(metavar="FILE", help="With --timeline: draw these, .svg or .png.")]
 SnapshotAt = Annotated[
     str | None, typer.Option("--snapshot-at", metavar="TIME", help="With --timeline: stop then, and write --snapshot.")
 ]
@@ -188,7 +188,7 @@ Snapshot = Annotated[
     str | None, typer.Option(metavar="FILE", help="With --timeline: where to write the state when it stops.")
 ]
 Resume = Annotated[
-    str | None, typer.Option(metavar="FILE", help="With --timeline: go on from such a state, instead of -f.")
+    str | None, typer.Option(metavar="FILE", help="With --timeline: continue from such a state, instead of -f.")
 ]
 NodeGroupsFile = Annotated[
     str | None,
@@ -215,7 +215,7 @@ class TimelineOptions(NamedTuple):
 
 
 def simulate_timeline(
-    chosen: TimelineOptions, source: options.Source, deciding: options.DecidingInEveryWay, output: Format
+    chosen: TimelineOptions, source: options.Source, deciding: options.AllSchedulerOptions, output: Format
 ) -> int:
     """Run the timeline and write the requested output; 1 if pods still wait at the end."""
     from podium.cli.output import warn
@@ -255,7 +255,7 @@ def _check(chosen: TimelineOptions, files: Sequence[str]) -> None:
         raise InputError("--node-groups cannot be used with --snapshot or --resume: groups are not part of a snapshot")
 
 
-def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options.DecidingInEveryWay) -> Timeline:
+def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options.AllSchedulerOptions) -> Timeline:
     from podium.cli.inputs import mention, mention_ignored, registry_with, scheduler_options
     from podium.manifests import Objects, load
     from podium.manifests.files import read_bytes

@@ -142,10 +142,10 @@ def import_trace(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Searching(options.DecidingSteadily):
+class Searching(options.TiesByName):
     """The scheduler that decides while its weights are searched."""
 
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed and --trials, the same result.")] = 0
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed and --trials give the same result.")] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +178,7 @@ class SearchOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OverTime:
+class TimelineOptions:
     """The events that each configuration is tried with, if there are any."""
 
     events: simulate.Events = None
@@ -207,7 +207,7 @@ Objective = Annotated[
         "--objective",
         metavar="NAME|MODULE:FUNCTION",
         help="fewest-nodes (the default), lowest-imbalance, most-spread, least-fragmentation, lowest-cost, or a "
-        "function that is given a Simulation and gives a number to minimise. With --timeline: cost (the default "
+        "function that takes a Simulation and returns a number to minimise. With --timeline: cost (the default "
         "with node groups), node_hours, nodes_added, nodes_removed, evictions, mean_wait (the default without), "
         "longest_wait, p95_wait, end, or a function of a TimelineResult.",
     ),
@@ -217,8 +217,8 @@ Objective = Annotated[
 def tune(
     source: options.Source = options.Source(),
     objective: Objective = None,
-    over_time: OverTime = OverTime(),
-    replay: Annotated[bool, typer.Option("--replay", help="Place the running pods anew as well.")] = False,
+    timeline: TimelineOptions = TimelineOptions(),
+    replay: Annotated[bool, typer.Option("--replay", help="Also place the running pods again.")] = False,
     out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Where to write the configuration.")] = None,
     budget: SearchOptions = SearchOptions(),
     profile: Annotated[
@@ -242,7 +242,7 @@ def tune(
     from podium.manifests import Objects
     from podium.present.text import to_yaml
 
-    when = (over_time.events, over_time.until, over_time.node_groups)
+    when = (timeline.events, timeline.until, timeline.node_groups)
     has_time = is_timeline(when, {"--replay": replay})
     registry = registry_with(deciding.plugins)
     objects = read_objects(source) if source.files or source.kubeconfig or not has_time else Objects()
@@ -251,7 +251,7 @@ def tune(
     if objective is not None and ":" in objective:
         # The full path, as a process may start elsewhere.
         sys.path.insert(0, os.getcwd())
-    search = over_time.search(objects, objective) if has_time else _search_now(objects, objective, replay=replay)
+    search = timeline.search(objects, objective) if has_time else _search_now(objects, objective, replay=replay)
     _check_directory(out)
     most = budget.most
     with (

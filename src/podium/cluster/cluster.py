@@ -381,7 +381,7 @@ class Cluster:
 
     def _add_node(self, node: Node) -> None:
         if node.name in self.rows:
-            raise InputError(f"node {node.name} is there twice; keep one of the two", "")
+            raise InputError(f"node {node.name} occurs twice; keep one of the two", "")
         if self._free_rows:
             row = self._free_rows.pop()
         else:

@@ -139,7 +139,7 @@ class Scheduler:
         if framework is None:
             known = ", ".join(self.frameworks)
             wanted = pod.spec.scheduler_name
-            raise InputError(f"pod {pod.key}: no profile for scheduler name {wanted!r}; there is {known}")
+            raise InputError(f"pod {pod.key}: no profile for scheduler name {wanted!r}; the configuration has {known}")
         return framework
 
     # -- deciding --------------------------------------------------------------------------------------------------

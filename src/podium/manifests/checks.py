@@ -152,7 +152,7 @@ def validate_node_spec(spec: NodeSpec) -> None:
     seen = [(taint.key, taint.effect) for taint in spec.taints]
     for position, taint in enumerate(seen):
         if taint in seen[:position]:
-            raise InputError(f"{':'.join(taint)} is there twice", f"taints[{position}]")
+            raise InputError(f"{':'.join(taint)} occurs twice", f"taints[{position}]")
 
 
 def check_taint(taint: Taint) -> None:
@@ -229,7 +229,7 @@ def check_pod_spec(spec: PodSpec) -> None:
     gates = [gate.name for gate in spec.scheduling_gates]
     for position, name in enumerate(gates):
         if not name or name in gates[:position]:
-            raise InputError("is there twice" if name else "is required", f"schedulingGates[{position}].name")
+            raise InputError("occurs twice" if name else "is required", f"schedulingGates[{position}].name")
 
 
 def validate_pod_spec(spec: PodSpec) -> None:

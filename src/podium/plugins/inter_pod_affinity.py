@@ -35,7 +35,7 @@ def pod_affinity_obstacles(rejected: RejectedNodes, rules: Rules) -> dict[str, l
     def missing(term: Term, domain: str | None) -> Obstacle | None:
         key = term.topology_key
         if domain is None:
-            text = f"the node has no label {key}, by which the pod's affinity goes"
+            text = f"the node has no label {key}, the topologyKey of the pod's affinity"
             return Obstacle("topology", text, {"topologyKey": key})
         if domains.first(terms, key, domain):
             return None

@@ -244,12 +244,12 @@ def _without_ports(taken: set[int]) -> Callable[[Pod], Pod]:
     return edit
 
 
-NOTHING: frozenset[str] = frozenset()
+NO_FEATURES: frozenset[str] = frozenset()
 
 
 def required_features(spec: PodSpec) -> frozenset[str]:
     """The features a node must declare to run a pod with this spec."""
-    needed = NOTHING
+    needed = NO_FEATURES
     rules = [rule for each in (*spec.containers, *spec.init_containers) for rule in each.restart_policy_rules]
     if rules and any(rule.action == "RestartAllContainers" for rule in rules):
         needed |= {"RestartAllContainersOnContainerExits"}

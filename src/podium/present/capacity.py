@@ -107,7 +107,7 @@ def _summary(answer: Capacity, at_least: int) -> str:
     nodes = answer.cluster.node_count
     where = "" if not answer.count else " on the only node" if nodes == 1 else f" on {on:,} of {nodes:,} nodes"
     short = at_least - answer.count
-    asked = f" Asked for were {at_least:,}: {f'{short:,} too few' if short > 0 else 'enough'}." if at_least > 1 else ""
+    asked = f" {at_least:,} were asked for: {f'{short:,} too few' if short > 0 else 'enough'}." if at_least > 1 else ""
     return f"{joined(parts)} {verb}{where}.{asked}"
 
 

@@ -358,9 +358,10 @@ def _these(nodes: Sequence[str]) -> str:
 
 def _about_the_rest(decision: Decision) -> str:
     rest = counted(not_looked_at(decision), "node")
+    were = "was" if not_looked_at(decision) == 1 else "were"
     if _ended_early(decision) or decision.absent is None:
-        return f"No filter looked at {rest}: enough others had been found."
-    return f"No filter looked at {rest}: {decision.absent.message}."
+        return f"{rest} {were} not checked: enough others fit."
+    return f"{rest} {were} not checked: {decision.absent.message}."
 
 
 def _ended_early(decision: Decision) -> bool:

@@ -41,7 +41,7 @@ def explain_pod(scheduler: Scheduler, pod: Pod, profile: str | None = None, *, p
     """Decide a pod as if it were not running yet, by its own profile or another, and explain the decision."""
     if profile is not None and profile not in scheduler.frameworks:
         known = ", ".join(scheduler.frameworks)
-        raise InputError(f"profile {profile!r} is not in the configuration; there is {known}")
+        raise InputError(f"profile {profile!r} is not in the configuration, which has {known}")
     if pod.finished:
         return Explained(Decision(pod.key, None, error=f"it has finished ({pod.status.phase}) and needs no node"))
     spec = replace(pod.spec, node_name="", scheduler_name=profile or pod.spec.scheduler_name)
@@ -90,7 +90,7 @@ def about_running(explained: Explained) -> list[str]:
     if not node or decision.error:
         return []
     if node == decision.node:
-        return ["It runs there now: decided again, without it there, it would stay."]
+        return ["It runs there now, and would go there again."]
     if node in decision.totals:
         place = ranking(decision).index(node) + 1
         return [f"It runs on {node} now, which comes {_ordinal(place)} with {counted(decision.totals[node], 'point')}."]
@@ -100,7 +100,7 @@ def about_running(explained: Explained) -> list[str]:
         if node in nodes:
             return [f"It runs on {node} now, which extender {extender} left out."]
     if not_looked_at(decision):
-        return [f"It runs on {node} now, which was not looked at."]
+        return [f"It runs on {node} now, which was not checked."]
     return [f"It is bound to {node}, which is not in the input."]
 
 

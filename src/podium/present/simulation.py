@@ -422,8 +422,9 @@ def timeline_lines(result: TimelineResult, *, width: int = WIDTH) -> list[Line]:
             f"{time_label(result.end)} simulated, {counted(len(result.lives), 'pod')} came, {len(bound):,} got a node",
             "bold",
         ),
-        Line(f"waited for it: {_quantiles([life.waited or 0.0 for life in bound])}"),
     ]
+    if bound:
+        lines.append(Line(f"waited for a node: {_quantiles([life.waited or 0.0 for life in bound])}"))
     lines += _happened(result)
     lines += _scaling(result)
     lines += [*_fullness(result), *_unplaced(result.unplaced)]
@@ -438,8 +439,6 @@ def _within(width: int, line: Line) -> list[Line]:
 
 
 def _quantiles(waits: Sequence[float]) -> str:
-    if not waits:
-        return "no pod got one"
     ordered = sorted(waits)
     shares = ((0.5, "half"), (0.9, "90%"), (0.99, "99%"), (1.0, "all"))
     return ", ".join(f"{name} at most {_waiting_time(_quantile(ordered, share))}" for share, name in shares)
@@ -458,7 +457,8 @@ def _happened(result: TimelineResult) -> list[Line]:
     reasons = Counter(str(record["reason"]) for record in result.log if record["event"] == "evict")
     evicted = ", ".join(f"{number} {reason}" for reason, number in sorted(reasons.items()))
     parts = [f"finished: {counts['finish']}", f"lost with their node: {counts['lost']}"]
-    parts += [f"evicted: {counts['evict']}" + (f" ({evicted})" if evicted else ""), f"made anew: {counts['create']}"]
+    parts.append(f"evicted: {counts['evict']}" + (f" ({evicted})" if evicted else ""))
+    parts.append(f"created by controllers: {counts['create']}")
     return [Line("; ".join(parts))]
 
 
@@ -482,7 +482,9 @@ def _fullness(result: TimelineResult) -> list[Line]:
     if not result.samples:
         return []
     deepest = max(result.samples, key=lambda sample: sample.queued)
-    lines = [Line(f"queue: at most {counted(deepest.queued, 'pod')}, at {time_label(deepest.time)}")]
+    lines = []
+    if result.lives:
+        lines.append(Line(f"queue: at most {counted(deepest.queued, 'pod')}, at {time_label(deepest.time)}"))
     for name in resources_of(result.samples):
         mean, most = mean_utilisation(result.samples, name), max(one.utilisation(name) for one in result.samples)
         if most or name in ALWAYS_SHOWN:

@@ -69,7 +69,7 @@ def _configuration_lines(upgrade: Upgrade, width: int) -> Iterator[Line]:
             for problem in problems:
                 yield from wrapped(problem, width, first="  ", then="    ", style=style)
     for release in changes.unread_by:
-        text = f"  {release} decides with its defaults in what follows."
+        text = f"  {release} decides with its defaults below."
         yield from wrapped(text, width, then="  ", style="dim")
 
 
@@ -269,5 +269,5 @@ def release_rows(release: str | None = None) -> str:
         (each.name, one.area, one.name, one.sentence) for each in listed_releases(release) for one in each.differences
     ]
     if not rows:
-        raise InputError(f"nothing is listed of {release}; only v1.29 and later have differences by name")
+        raise InputError(f"{release} has no list of differences; only v1.29 and later have one")
     return to_csv(("release", "area", "name", "sentence"), rows)

@@ -18,7 +18,7 @@ from podium.framework.plugin import PodView
 from podium.model import Container, Pod, PodSpec, ResourceList
 from podium.model.quantity import milli_value, parse_quantity, value
 from podium.model.resources import CPU, DEFAULT_REQUESTS, EPHEMERAL_STORAGE, HUGE_PAGES, MEMORY, is_scalar_resource
-from podium.releases.rules import OfRelease, Rules
+from podium.releases.rules import OfRelease, OldReleaseRules
 
 _PLAIN = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _OLD_GPU = "alpha.kubernetes.io/nvidia-gpu"
@@ -28,7 +28,7 @@ Amounts = dict[str, int]
 
 
 @lru_cache(maxsize=4096)
-def is_tracked(resource: str, rules: Rules) -> bool:
+def is_tracked(resource: str, rules: OldReleaseRules) -> bool:
     """Whether a release counts a resource at all."""
     if resource in _PLAIN or rules.tracks_prefixed_resources:
         return resource in _PLAIN or is_scalar_resource(resource)
@@ -50,7 +50,7 @@ class PodUsage(NamedTuple):
     """The amount of a resource that it adds to a node's score while it is being scheduled."""
 
 
-def pod_usage(info: PodInfo, rules: Rules) -> PodUsage:
+def pod_usage(info: PodInfo, rules: OldReleaseRules) -> PodUsage:
     """A pod's requests and usage; computed once for pods with the same spec."""
     key = ("legacy usage", rules.release)
     found: PodUsage | None = info.memo.get(key)
@@ -59,7 +59,7 @@ def pod_usage(info: PodInfo, rules: Rules) -> PodUsage:
     return found
 
 
-def _usage(pod: Pod, rules: Rules) -> PodUsage:
+def _usage(pod: Pod, rules: OldReleaseRules) -> PodUsage:
     containers, init = pod.spec.containers, pod.spec.init_containers
     running: Amounts = {}
     for container in containers:
@@ -107,7 +107,7 @@ DEFAULT_AMOUNTS = {CPU: milli_value(DEFAULT_REQUESTS[CPU]), MEMORY: value(DEFAUL
 """`DEFAULT_REQUESTS` in milli-cpu and bytes."""
 
 
-def _amounts(resources: ResourceList, rules: Rules) -> Amounts:
+def _amounts(resources: ResourceList, rules: OldReleaseRules) -> Amounts:
     return {name: amount_of(name, resources) for name in resources if is_tracked(name, rules)}
 
 
@@ -119,7 +119,7 @@ def _add(total: Amounts, more: Mapping[str, int]) -> None:
 class RowUsage:
     """The usage of the pods on every row in one release; it catches up with the cluster when it is read."""
 
-    def __init__(self, cluster: Cluster, rules: Rules) -> None:
+    def __init__(self, cluster: Cluster, rules: OldReleaseRules) -> None:
         self._rules = rules
         self._columns = cluster.columns
         self._log = cluster.logs[Aspect.PODS]
@@ -171,7 +171,7 @@ class RowUsage:
 _OF_CLUSTER: WeakKeyDictionary[Cluster, dict[str, RowUsage]] = WeakKeyDictionary()
 
 
-def usage_of(cluster: Cluster, rules: Rules) -> RowUsage:
+def usage_of(cluster: Cluster, rules: OldReleaseRules) -> RowUsage:
     """The usage of a cluster's pods in a release."""
     known = _OF_CLUSTER.setdefault(cluster, {})
     found = known.get(rules.release)

@@ -69,9 +69,9 @@ class Surroundings(Struct, frozen=True, kw_only=True):
 
 RUNNING = "Running"
 
-NOT_THERE = "came to nothing: it was not there at the time"
-LIVES_ALREADY = "came to nothing: the pod was there already, and keeps the one it has"
-NO_SUCH_NODE = "which was not there at the time: the pod takes no room until that node comes"
+NOT_THERE = "has no effect: the object did not exist at that time"
+LIVES_ALREADY = "has no effect: the pod exists already and keeps its lifetime"
+NO_SUCH_NODE = "which does not exist: the pod uses no resources until the node is added"
 
 
 class World:

@@ -23,9 +23,10 @@ import msgspec
 
 from podium.errors import InputError, os_problem
 from podium.manifests import load, load_documents
+from podium.manifests.files import GZIP_MAGIC
 from podium.manifests.located import is_number
 from podium.timeline.events import LIFETIME, LONGEST
-from podium.traces.trace import GZIP_MAGIC, Advance, Manifest, Trace, TraceEvent, is_text
+from podium.traces.trace import Advance, Manifest, Trace, TraceEvent, is_text
 from podium.wording import counted
 
 OLDEST = 2

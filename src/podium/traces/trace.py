@@ -20,6 +20,7 @@ import msgspec
 
 from podium.errors import InputError, os_problem
 from podium.manifests import Objects, load
+from podium.manifests.files import GZIP_MAGIC
 from podium.model.meta import dns_subdomain_errors
 from podium.model.objects import HOSTNAME
 from podium.timeline.controllers import WORKLOADS
@@ -115,7 +116,6 @@ def pod(name: str, requests: Mapping[str, str], *, labels: Mapping[str, str], sp
 
 HEAD = 4096
 """How many bytes are read to find out whether a file is text."""
-GZIP_MAGIC = b"\x1f\x8b"
 STEP = 1000
 """How many rows are read between progress reports."""
 MOST = 10**15

@@ -347,7 +347,7 @@ class _Scores(NamedTuple):
         return self.best if totals is self.totals else self.rows[totals == totals.max()]
 
 
-NOWHERE = _Scores(NO_ROWS, (), np.zeros((0, 0), dtype=np.int8), NO_ROWS, NO_ROWS)
+NO_SCORES = _Scores(NO_ROWS, (), np.zeros((0, 0), dtype=np.int8), NO_ROWS, NO_ROWS)
 
 
 @dataclass(slots=True)
@@ -373,7 +373,7 @@ class ScoredPods:
             found = self.scheduler.score(replace(pod, spec=replace(pod.spec, node_name="")))
         except PodiumError:
             # A pod that cannot be decided has no node, whatever the weights.
-            return NOWHERE
+            return NO_SCORES
         finally:
             cluster.add(pod)
             for claim in held:
@@ -443,7 +443,7 @@ def with_settings(subject: Subject, settings: ScoreSettings, profile: str | None
     kube-scheduler treats a weight of 0 as the default, so a plugin with weight 0 is disabled at Score instead.
     """
     if subject.release.is_old:
-        raise InputError(f"weights can be turned of v1.29 and later, not of {subject.release.name}")
+        raise InputError(f"weights can be changed for v1.29 and later, not for {subject.release.name}")
     space = ConfigurationSpace(subject.document, subject.registry, profile, subject.release.rules)
     today = space.today
     for plugin in settings.weights:

@@ -195,7 +195,7 @@ def test_a_bound_volume_that_is_not_there_is_named_where_no_zone_is_asked_for() 
     pod, claim = pod_with(ephemeral("data")), "pod-data"
     objects = [make_claim(claim, volume="gone", owner=pod)]
 
-    assert details(pod, *objects) == {"n": "claim pod-data is bound to gone, which is not there"}
+    assert details(pod, *objects) == {"n": "claim pod-data is bound to gone, which is not in the input"}
 
 
 def test_nothing_is_said_of_other_plugins() -> None:
@@ -211,16 +211,16 @@ def test_each_node_is_looked_at() -> None:
 
 
 UNUSABLE: dict[str, tuple[Pod, list[Object], str]] = {
-    "no claim": (pod_with(uses("data")), [], "Volume v0 uses claim data, which is not there."),
+    "no claim": (pod_with(uses("data")), [], "Volume v0 uses claim data, which is not in the input."),
     "no claim of an ephemeral volume yet": (
         pod_with(ephemeral("data")),
         [],
-        "Volume data uses claim pod-data, which is not there.",
+        "Volume data uses claim pod-data, which is not in the input.",
     ),
     "no volume": (
         pod_with(uses("data")),
         [make_claim("data", volume="gone")],
-        "Claim data is bound to volume gone, which is not there.",
+        "Claim data is bound to volume gone, which is not in the input.",
     ),
     "not bound completely": (
         pod_with(uses("data")),
@@ -230,12 +230,12 @@ UNUSABLE: dict[str, tuple[Pod, list[Object], str]] = {
     "no class": (
         pod_with(uses("data")),
         [make_claim("data")],
-        "Claim data is not bound and has no storage class, so that nothing binds it with a pod.",
+        "Claim data is not bound and has no storage class, so the scheduler does not bind it.",
     ),
     "a class that is not there": (
         pod_with(uses("data")),
         [make_claim("data", storage_class="gone")],
-        "Claim data is not bound, and its class gone is not there.",
+        "Claim data is not bound, and its class gone is not in the input.",
     ),
     "a class that binds at once": (
         pod_with(uses("fine", "data")),
@@ -245,7 +245,7 @@ UNUSABLE: dict[str, tuple[Pod, list[Object], str]] = {
     "the one that the message is about": (
         pod_with(uses("data", "gone")),
         [make_claim("data", storage_class="gone")],
-        "Volume v1 uses claim gone, which is not there.",
+        "Volume v1 uses claim gone, which is not in the input.",
     ),
     "nothing wrong": (pod_with(uses("data")), bound("data", labels={ZONE: "b"}), ""),
 }

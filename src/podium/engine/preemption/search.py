@@ -41,7 +41,7 @@ from podium.memory import RecentlyUsed
 from podium.model import Pod
 from podium.plugins.queue_and_bind import PREEMPTION, DefaultPreemption
 
-NEVER = "not eligible due to preemptionPolicy=Never."
+POLICY_NEVER = "not eligible due to preemptionPolicy=Never."
 
 TERMINATING = "not eligible due to a terminating pod on the nominated node."
 
@@ -53,7 +53,7 @@ def why_not_eligible(
 ) -> str:
     """Why the pod must not evict other pods now; empty if it may. `statuses` may lack nodes that no filter checked."""
     if pod.spec.preemption_policy == "Never":
-        return NEVER
+        return POLICY_NEVER
     row = cluster.rows.get(nominated_node)
     if row is None:
         return ""

@@ -305,8 +305,8 @@ def shortage_text(shortage: Shortage, node: str) -> str:
     """`r0 wants 2 of class gpu with model h100: 8 devices on gpu-b1, 5 in use, 2 other model, 1 left`."""
     if shortage.is_together:
         wanted = ", ".join(_wants(tally.option) for tally in shortage.tallies)
-        about = f" with {', '.join(shortage.constraints)} as the constraints want it" if shortage.constraints else ""
-        return f"{wanted}: each alone could be had on {node}, together{about} not"
+        about = f" with the constraints on {', '.join(shortage.constraints)}" if shortage.constraints else ""
+        return f"{wanted}: each request fits alone on {node}, but not all together{about}"
     sentence = "; ".join(f"{_wants(tally.option)}: {_numbers(tally, node)}" for tally in shortage.tallies)
     return f"{sentence}; resource pool {shortage.problem}" if shortage.problem else sentence
 

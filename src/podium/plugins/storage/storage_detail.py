@@ -113,7 +113,7 @@ class BindingDetail:
         known = self._cluster.store.of(PersistentVolume)
         for claim in self._claims.bound:
             if known.get(claim.spec.volume_name) is None:
-                yield f"claim {claim.name} is bound to {claim.spec.volume_name}, which is not there"
+                yield f"claim {claim.name} is bound to {claim.spec.volume_name}, which is not in the input"
 
     def _affinity(self, volume: PersistentVolume, node: str) -> VolumeNodeAffinity | None:
         """The node affinity of a volume, translated for the driver that serves it on the node."""
@@ -417,11 +417,11 @@ def _unusable(pod: Pod, cluster: Cluster) -> Iterator[tuple[str, str]]:
             continue
         claim = cluster.store.of(PersistentVolumeClaim).get(name, pod.namespace)
         if claim is None:
-            sentence = f"Volume {volume.name} uses claim {name}, which is not there."
+            sentence = f"Volume {volume.name} uses claim {name}, which is not in the input."
             yield claim_not_found(name), sentence
             yield ephemeral_claim_not_found(name), sentence
         elif claim.spec.volume_name and cluster.store.of(PersistentVolume).get(claim.spec.volume_name) is None:
-            sentence = f"Claim {name} is bound to volume {claim.spec.volume_name}, which is not there."
+            sentence = f"Claim {name} is bound to volume {claim.spec.volume_name}, which is not in the input."
             yield volume_not_found(claim.spec.volume_name), sentence
         if claim is not None and not is_fully_bound(claim):
             for reason, why in _unbound(claim, cluster).items():
@@ -434,11 +434,11 @@ def _unbound(claim: PersistentVolumeClaim, cluster: Cluster) -> Mapping[str, str
     if claim.spec.volume_name:
         return {REASON_UNBOUND_IMMEDIATE: f"names volume {claim.spec.volume_name}, but is not bound to it yet"}
     if not name:
-        why = "is not bound and has no storage class, so that nothing binds it with a pod"
+        why = "is not bound and has no storage class, so the scheduler does not bind it"
         return {REASON_UNBOUND_IMMEDIATE: why, REASON_NO_CLASS_NAME: why}
     storage_class = cluster.store.of(StorageClass).get(name)
     if storage_class is None:
-        why = f"is not bound, and its class {name} is not there"
+        why = f"is not bound, and its class {name} is not in the input"
         return {REASON_UNBOUND_IMMEDIATE: why, class_not_found(name): why}
     if storage_class.volume_binding_mode == "Immediate":
         why = f"is not bound, and class {name} binds at once: it gets a volume before its pod gets a node"

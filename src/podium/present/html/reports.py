@@ -78,7 +78,8 @@ def decision_sections(decision: Decision, obstacles: Obstacles = NO_OBSTACLES) -
     verb = "fits" if len(decision.feasible) == 1 else "fit"
     fits = f"{len(decision.feasible):,} of {counted(decision.node_count, 'node')} {verb}"
     rest = not_looked_at(decision)
-    unseen = f"No filter looked at {counted(rest, 'more node')}." if rest and not decision.error else ""
+    were = "was" if rest == 1 else "were"
+    unseen = f"{counted(rest, 'more node')} {were} not checked." if rest and not decision.error else ""
     return [
         section(
             f"Scores: {fits}",
@@ -401,9 +402,7 @@ def _spread(comparison: Comparison) -> Markup:
         for change in comparison.spread
     ]
     numbers = (Heading(title, right=True) for title in (*zones, "Nodes"))
-    return section(
-        "Spread otherwise", scrolling(table(["Workload", *numbers], rows)), note="Pods per zone, before → after."
-    )
+    return section("Spread", scrolling(table(["Workload", *numbers], rows)), note="Pods per zone, before → after.")
 
 
 def _pair(before: int, after: int) -> Cell:
