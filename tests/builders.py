@@ -21,8 +21,10 @@ MEBI = 1024 * 1024
 
 
 def make_object(kind: str, name: str, **fields: Any) -> Object:
-    """Any object, as the API server would store it; `namespace`, `labels` and such go into its metadata."""
-    metadata = {field: fields.pop(field) for field in ("namespace", "labels", "annotations") if field in fields}
+    """Any object, as the API server would store it; `namespace`, `labels`, `owner` and such go into its metadata."""
+    metadata: Fields = {field: fields.pop(field) for field in ("namespace", "labels", "annotations") if field in fields}
+    if owner := fields.pop("owner", None):
+        metadata["ownerReferences"] = [{"controller": True, **owner}]
     group = "apps/v1" if kind in ("Deployment", "ReplicaSet", "StatefulSet") else "v1"
     document: Fields = {"apiVersion": group, "kind": kind, "metadata": {"name": name, **metadata}, **_camel(fields)}
     (made,) = load(document)
@@ -76,9 +78,14 @@ def make_pod(
     mirror: bool = False,
     deleted: bool = False,
     phase: str = "",
+    ready: bool | None = None,
     **spec: Any,
 ) -> Pod:
-    """A pod of one container, on `node` if that is given; `mirror` is what the kubelet makes for a static pod."""
+    """A pod of one container, on `node` if that is given; `mirror` is what the kubelet makes for a static pod.
+
+    Its Ready condition says `ready`; it has no condition if that is None.
+    """
+    conditions = [] if ready is None else [{"type": "Ready", "status": str(ready)}]
     metadata: Fields = {"name": name, "namespace": namespace, "labels": dict(labels or {})}
     if mirror:
         metadata["annotations"] = {"kubernetes.io/config.mirror": "x"}
@@ -92,7 +99,7 @@ def make_pod(
         "kind": "Pod",
         "metadata": metadata,
         "spec": {"nodeName": node, "containers": [container], **_camel(spec)},
-        "status": {"phase": phase},
+        "status": {"phase": phase, "conditions": conditions},
     }
     (made,) = load(document)
     assert isinstance(made, Pod)

@@ -40,6 +40,7 @@ from podium.framework.suggested_change import (
     edit_pod,
     evict_few,
     is_placed,
+    may_be_evicted,
     missing_labels,
     same_domain,
 )
@@ -115,12 +116,12 @@ def topology_spread_fixes(plugin: SpreadFilter, rejected: RejectedPod) -> Iterat
 
 
 def _crowding(rejected: RejectedPod, constraint: TopologySpreadConstraint, skew: int) -> list[Pod]:
-    """The least important pods of the node's domain, as many as it has too many."""
+    """The least important pods of the node's domain that may be evicted, as many as it has too many."""
     selector = label_selector(constraint.label_selector)
     crowd = [
         pod
         for pod in same_domain(rejected.cluster, rejected.node, constraint.topology_key)
-        if pod.namespace == rejected.pod.namespace and selector.matches(pod.metadata.labels) and not pod.terminating
+        if pod.namespace == rejected.pod.namespace and selector.matches(pod.metadata.labels) and may_be_evicted(pod)
     ]
     return sorted(crowd, key=lambda pod: (pod.priority, pod.key))[: skew - constraint.max_skew]
 
