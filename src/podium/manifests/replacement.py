@@ -33,6 +33,7 @@ from podium.model import (
     StatefulSet,
 )
 from podium.model.objects import int_or_percent
+from podium.model.pod import is_reported_ready
 from podium.wording import counted
 
 ROLLED_OUT = (Deployment, StatefulSet, DaemonSet)
@@ -324,8 +325,7 @@ def _age_rank(seconds: float) -> int:
 
 def is_ready(pod: Pod) -> bool:
     """Whether a pod with a node is ready; a pod without a Ready condition counts as ready."""
-    said = next((each.status for each in pod.status.conditions if each.type == "Ready"), "True")
-    return bool(pod.spec.node_name) and said == "True"
+    return bool(pod.spec.node_name) and is_reported_ready(pod)
 
 
 def _deletion_cost(pod: Pod) -> int:
