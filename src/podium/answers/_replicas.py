@@ -245,21 +245,21 @@ class Recreation:
     def pending(self) -> Iterator[Recreated]:
         return (each for each in self.found.values() if each.node is None)
 
-    def _place(self, recreated: Recreated) -> None:
-        pod = recreated.pod
-        recreated.node = place(self.scheduler, pod)
-        if recreated.node is None and self._preempt and not pod.spec.scheduling_gates:
-            self._make_room(recreated)
-        recreated.message = self.scheduler.message(pod) if recreated.node is None and self._explain else ""
-        recreated.tried_at = self.scheduler.cluster.version
+    def _place(self, entry: Recreated) -> None:
+        pod = entry.pod
+        entry.node = place(self.scheduler, pod)
+        if entry.node is None and self._preempt and not pod.spec.scheduling_gates:
+            self._make_room(entry)
+        entry.message = self.scheduler.message(pod) if entry.node is None and self._explain else ""
+        entry.tried_at = self.scheduler.cluster.version
 
-    def _make_room(self, recreated: Recreated) -> None:
-        pod = recreated.pod
+    def _make_room(self, entry: Recreated) -> None:
+        pod = entry.pod
         decision = self.scheduler.place(pod, preempt=True)
         if decision.nominated is None:
             return
         victims = next(each.victims for each in decision.candidates if each.node == decision.nominated)
-        recreated.node = place(self.scheduler, pod)
+        entry.node = place(self.scheduler, pod)
         self.recreate([(victim, decision.nominated) for victim in victims if not victim.terminating], pod.key)
 
     def _anew(self, pod: Pod) -> Pod:

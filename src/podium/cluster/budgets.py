@@ -99,7 +99,7 @@ class Budget:
         except InputError as error:
             raise error.at(f"PodDisruptionBudget {self.object.key}") from None
 
-    def is_needed_for(self, pod: Pod, health: Health, *, healthy: bool) -> bool:
+    def eviction_counts(self, pod: Pod, health: Health, *, healthy: bool) -> bool:
         """Whether the eviction of a covered pod takes one of the disruptions that the budget allows.
 
         A pod that has not started does not, nor does one that is not healthy if the budget's policy is AlwaysAllow or
@@ -113,7 +113,7 @@ class Budget:
 
     def refusal(self, pod: Pod, health: Health, *, healthy: bool) -> str:
         """Why the budget refuses the eviction of a covered pod; empty if it does not."""
-        if health.allowed or not self.is_needed_for(pod, health, healthy=healthy):
+        if health.allowed or not self.eviction_counts(pod, health, healthy=healthy):
             return ""
         name, spec = f"PodDisruptionBudget {self.object.key}", self.object.spec
         if spec.max_unavailable is None and spec.min_available is None:
@@ -139,7 +139,7 @@ def _wanted_by_controllers(covered: Mapping[Owner | None, int], store: Store) ->
     """
     wanted: Counter[Owner] = Counter()
     for owner, number in covered.items():
-        if owner is None or not number:
+        if owner is None:
             continue
         if owner[0] in _UNSCALED:
             return 0

@@ -23,7 +23,7 @@ from podium.model import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
-from podium.model.pod import belongs_to_node, ends_with_node
+from podium.model.pod import ends_with_node
 from podium.model.selectors import cordoned, is_unreachable, uncordoned
 from podium.timeline.controllers import (
     UNREACHABLE_TAINTS,
@@ -409,7 +409,7 @@ class World:
         life = self.history.current[pod.key]
         self._note("lost", pod=pod.key, node=life.node)
         self._end(pod)
-        if not pod.terminating and not belongs_to_node(pod):
+        if not ends_with_node(pod):
             self._recreate(pod, life, 0.0)
 
     def _drain(self, name: str) -> None:

@@ -96,7 +96,7 @@ class Controllers:
 
     def replacement(self, pod: Pod) -> Pod | None:
         """The pod that replaces a lost or evicted one; None if no controller recreates it."""
-        # An operator's pod is recreated as well: what the operator is called makes no difference.
+        # Any controller replaces its pods, as in `drain`; only an autoscaler relies on fewer of them.
         return self._like(pod, pod.name if _kind(pod) == "StatefulSet" else "") if is_recreated(pod) else None
 
     def next_of_job(self, pod: Pod) -> Pod | None:
@@ -248,9 +248,9 @@ class _WatchedBudget:
 
     def __init__(self, budget: PodDisruptionBudget, store: Store) -> None:
         self.budget, self._store = Budget.of(budget), store
-        self.covered: dict[PodID, Owner | None] = {}
+        self._covered: dict[PodID, Owner | None] = {}
         """The covered pods that are not terminating, including those that a controller is about to create."""
-        self.healthy: set[PodID] = set()
+        self._healthy: set[PodID] = set()
         self._owners: Counter[Owner | None] = Counter()
 
     def note(self, pod: Pod, is_healthy: bool) -> None:
@@ -258,28 +258,33 @@ class _WatchedBudget:
         self.forget(pod)
         if not pod.terminating:
             identity, owner = _identity(pod), owner_of(pod)
-            self.covered[identity] = owner
+            self._covered[identity] = owner
             self._owners[owner] += 1
             if is_healthy:
-                self.healthy.add(identity)
+                self._healthy.add(identity)
 
-    def forget(self, pod: Pod) -> None:
-        """Forget a pod that is gone."""
+    def forget(self, pod: Pod) -> bool:
+        """Forget a pod that is gone or no longer covered; returns whether it was covered."""
         identity = _identity(pod)
-        if identity in self.covered:
-            self._owners[self.covered.pop(identity)] -= 1
-            self.healthy.discard(identity)
+        if identity not in self._covered:
+            return False
+        owner = self._covered.pop(identity)
+        self._owners[owner] -= 1
+        if not self._owners[owner]:
+            del self._owners[owner]
+        self._healthy.discard(identity)
+        return True
 
     def health(self) -> Health:
-        return self.budget.health(len(self.healthy), self._owners, self._store)
+        return self.budget.health(len(self._healthy), self._owners, self._store)
 
-    def is_needed_for(self, pod: Pod) -> bool:
+    def eviction_counts(self, pod: Pod) -> bool:
         """Whether the eviction of a pod takes one of the disruptions that are allowed."""
-        return self.budget.is_needed_for(pod, self.health(), healthy=_identity(pod) in self.healthy)
+        return self.budget.eviction_counts(pod, self.health(), healthy=_identity(pod) in self._healthy)
 
     def refusal(self, pod: Pod) -> str:
         """Why the budget refuses the eviction of a pod; empty if it does not."""
-        return self.budget.refusal(pod, self.health(), healthy=_identity(pod) in self.healthy)
+        return self.budget.refusal(pod, self.health(), healthy=_identity(pod) in self._healthy)
 
 
 def _identity(pod: Pod) -> PodID:
@@ -317,15 +322,15 @@ class Disruptions:
         for budget in self._budgets.get(pod.namespace, {}).values():
             if budget.budget.covers(pod):
                 budget.note(pod, is_healthy)
-            else:
-                # Its labels may have changed.
-                budget.forget(pod)
-            self._touch(budget)
+                self._touch(budget)
+            elif budget.forget(pod):
+                # Its labels changed.
+                self._touch(budget)
 
     def on_pod_deleted(self, pod: Pod) -> None:
         for budget in self._budgets.get(pod.namespace, {}).values():
-            budget.forget(pod)
-            self._touch(budget)
+            if budget.forget(pod):
+                self._touch(budget)
 
     def on_workload_updated(self, namespace: str) -> None:
         """Note that a controller in a namespace wants another number of pods."""
@@ -343,7 +348,7 @@ class Disruptions:
 
     def may_evict_all(self, pods: Iterable[Pod]) -> bool:
         """Whether the budgets allow to evict all of these pods together."""
-        needed = [budget for pod in pods for budget in self._covering(pod) if budget.is_needed_for(pod)]
+        needed = [budget for pod in pods for budget in self._covering(pod) if budget.eviction_counts(pod)]
         return all(number <= budget.health().allowed for budget, number in Counter(needed).items())
 
     def take_changed(self) -> Iterator[PodDisruptionBudget]:
