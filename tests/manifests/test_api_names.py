@@ -227,6 +227,10 @@ REFUSED = {
     ),
     "a negative budget": (budget(minAvailable=-1), "spec.minAvailable: must be 0 or more, got -1"),
     "a budget of more than all": (budget(maxUnavailable="101%"), "spec.maxUnavailable: must be a number or a perc"),
+    "an unknown policy of a budget": (
+        budget(unhealthyPodEvictionPolicy="Never"),
+        "spec.unhealthyPodEvictionPolicy: must be IfHealthyBudget or AlwaysAllow, got 'Never'",
+    ),
     "a preference without a weight": (
         pod(affinity={"nodeAffinity": {PREFERRED: [WEIGHTLESS]}}),
         f"spec.affinity.nodeAffinity.{PREFERRED}[0].weight: must be between 1 and 100, got 0",

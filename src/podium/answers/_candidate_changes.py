@@ -23,6 +23,7 @@ from podium.model.devices import ResourceClaim
 from podium.model.meta import NodeSelectorTerm, SelectorRequirement
 from podium.model.objects import HOSTNAME, Node, PersistentVolume, PersistentVolumeClaim
 from podium.model.pod import Affinity, Pod, PodAffinityTerm, PodSpec
+from podium.model.selectors import cordoned
 from podium.plugins.inter_pod_affinity import InterPodAffinity
 from podium.plugins.storage.claims import claim_name
 from podium.wording import joined
@@ -226,12 +227,9 @@ def _ceil(number: int, divisor: int) -> int:
 def _cordon(nodes: Sequence[str]) -> Change:
     """Cordon nodes that win against the node."""
 
-    def edit(before: Node) -> Node:
-        return replace(before, spec=replace(before.spec, unschedulable=True))
-
     def apply(to: ChangeTarget) -> None:
         for node in nodes:
-            to.edit_node(node, edit)
+            to.edit_node(node, cordoned)
 
     return Change("cordon", f"cordon {joined(nodes)}", tuple(f"node/{node}" for node in nodes), 5 * len(nodes), apply)
 

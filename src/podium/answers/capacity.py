@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 from msgspec.structs import replace
 
-from podium.answers._replicas import is_daemon, pods_of
+from podium.answers._replicas import pods_of
 from podium.cluster import Cluster, NodeInfo
 from podium.engine import Decision, Scheduler
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
@@ -23,6 +23,7 @@ from podium.manifests import workload_of
 from podium.manifests.workloads import daemon_tolerations, should_run
 from podium.model import DaemonSet, Node, ObjectMeta, Pod
 from podium.model.objects import HOSTNAME
+from podium.model.pod import is_of_daemon_set
 from podium.model.resources import pod_resources
 from podium.wording import counted
 
@@ -138,7 +139,7 @@ def capacity(
                 stopped_by = scheduler.decide(pod, preempt=True)
                 rejected = RejectedNodes(pod, stopped_by.rejected, cluster)
                 obstacles = scheduler.framework_of(pod).obstacles(rejected) if stopped_by.rejected else {}
-            if not is_daemon(pod):
+            if not is_of_daemon_set(pod):
                 break
     fits = tuple(Fits(template, dict(counts)) for template, counts in zip(templates, nodes, strict=True))
     return Capacity(fits, turns, limit, stopped_by, cluster, obstacles)

@@ -11,13 +11,11 @@ from itertools import combinations
 from math import comb
 from typing import Any, Literal
 
-from msgspec.structs import replace
-
 from podium.answers._candidate_changes import SpecConstraint, spec_constraints
-from podium.answers._lost_pods import BudgetHealth, Health, Recreation
-from podium.answers._replicas import put_back
+from podium.answers._replicas import Recreation, put_back
 from podium.answers.measures import domains
 from podium.cluster import Cluster, PodInfo
+from podium.cluster.budgets import BudgetHealth, Health
 from podium.engine import Scheduler
 from podium.engine.scheduler import SchedulerOptions
 from podium.engine.select import TieBreak
@@ -25,9 +23,9 @@ from podium.errors import InputError
 from podium.lookup import SHORT_KEYS
 from podium.manifests import workload_of
 from podium.model import Node, Pod
-from podium.model.pod import belongs_to_node, is_static
+from podium.model.pod import belongs_to_node, ends_with_node, is_of_daemon_set, is_recreated, is_static
 from podium.model.resources import CPU, MEMORY
-from podium.model.selectors import CORDONED
+from podium.model.selectors import cordoned
 
 NO_CONTROLLER = "no controller makes it again"
 IGNORE_DAEMON_SETS, DELETE_EMPTY_DIR_DATA, FORCE = "--ignore-daemonsets", "--delete-emptydir-data", "--force"
@@ -129,15 +127,14 @@ def drain_flags(cluster: Cluster, nodes: Sequence[str]) -> tuple[DrainFlag, ...]
     found: dict[str, list[str]] = {IGNORE_DAEMON_SETS: [], DELETE_EMPTY_DIR_DATA: [], FORCE: []}
     for name in nodes:
         for pod in sorted(cluster.pods_on(cluster.rows[name]), key=lambda pod: pod.key):
-            owner = pod.metadata.controller
             if is_static(pod):
                 continue
-            if owner is not None and owner.kind == "DaemonSet":
+            if is_of_daemon_set(pod):
                 found[IGNORE_DAEMON_SETS].append(pod.key)
                 continue
             if any(volume.empty_dir is not None for volume in pod.spec.volumes):
                 found[DELETE_EMPTY_DIR_DATA].append(pod.key)
-            if owner is None:
+            if not is_recreated(pod):
                 found[FORCE].append(pod.key)
     return tuple(DrainFlag(flag, tuple(pods)) for flag, pods in found.items() if pods)
 
@@ -213,7 +210,7 @@ def drain(
     flags = drain_flags(cluster, nodes)
     impact, cluster = Impact(BudgetHealth(cluster), cluster), cluster.fork()
     for name in nodes:
-        cordon(cluster, name)
+        cluster.update(cordoned(cluster.node(name)))
     others = [other for name in nodes for other in _unmoved(cluster, name)]
     waiting = [each for name in nodes for each in _evictable(cluster, name)]
     with closing(Scheduler(cluster, settings)) as scheduler:
@@ -223,7 +220,7 @@ def drain(
             waiting = list(_evict(waiting, recreation, impact.budgets))
             if not recreation.retry() and len(waiting) == left:
                 break
-        reasons = [impact.budgets.forbids(pod, cluster) for pod, _ in waiting]
+        reasons = [impact.budgets.refusal(pod, cluster) for pod, _ in waiting]
         blocked = [_about(*each, Fate.BLOCKED, reason=why) for each, why in zip(waiting, reasons, strict=True)]
         pods = [*_fates(recreation, nodes), *blocked, *others]
     return Disruption("drain", tuple(nodes), tuple(pods), impact.found(cluster, waiting), cluster, flags)
@@ -319,16 +316,10 @@ class Impact:
             self._before[name] = self._worst[name] = self.budgets.health(name, self._at_first)
 
 
-def cordon(cluster: Cluster, name: str) -> None:
-    node = cluster.node(name)
-    taints = [taint for taint in node.spec.taints if taint != CORDONED]
-    cluster.update(replace(node, spec=replace(node.spec, unschedulable=True, taints=[*taints, CORDONED])))
-
-
 def _evictable(cluster: Cluster, node: str) -> list[tuple[Pod, str]]:
     """The pods that have to leave a node, ordered by name."""
     pods = sorted(cluster.pods_on(cluster.rows[node]), key=lambda pod: pod.key)
-    return [(pod, node) for pod in pods if not belongs_to_node(pod) and not pod.terminating]
+    return [(pod, node) for pod in pods if not ends_with_node(pod)]
 
 
 def _unmoved(cluster: Cluster, node: str) -> Iterator[Disrupted]:
@@ -343,7 +334,7 @@ def _unmoved(cluster: Cluster, node: str) -> Iterator[Disrupted]:
 def _evict(pods: Iterable[tuple[Pod, str]], recreation: Recreation, budgets: BudgetHealth) -> Iterator[tuple[Pod, str]]:
     """Evict the pods that may be evicted; yields the others."""
     for pod, node in pods:
-        if budgets.forbids(pod, recreation.scheduler.cluster):
+        if budgets.refusal(pod, recreation.scheduler.cluster):
             yield pod, node
         else:
             recreation.recreate([(pod, node)])

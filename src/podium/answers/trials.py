@@ -16,8 +16,6 @@ from multiprocessing import get_context, resource_tracker
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from msgspec.structs import replace as replace_fields
-
 from podium.answers import _replicas as replicas
 from podium.answers.compare import NODE_GROUP_NUMBERS, timeline_numbers
 from podium.answers.measures import NODE, cost_per_hour, fragmentation, imbalance, nodes_in_use, spread
@@ -28,6 +26,7 @@ from podium.engine.scheduler import SchedulerOptions
 from podium.engine.simulation import in_queue_order
 from podium.errors import ExtenderError, InputError, PluginError, PodiumError
 from podium.manifests import Objects, workload_of
+from podium.manifests.expansion import recreated
 from podium.model import Pod
 from podium.model.objects import ZONE
 from podium.model.resources import CPU, MEMORY
@@ -278,8 +277,7 @@ class TimelineRunner(TrialRunner):
         keys = [keys[-1] for keys in _by_workload(pods).values()]
         with closing(loop.scheduler_on(loop.cluster.fork())) as scheduler:
             for key in keys[:: len(keys) // KINDS_AT_ONCE + 1]:
-                pod = replicas.as_template(loop.pods[key])
-                another = replace_fields(pod, metadata=replace_fields(pod.metadata, name=f"{pod.name}-x"))
+                another = recreated(loop.pods[key], f"{loop.pods[key].name}-x")
                 with suppress(InputError, PluginError, ExtenderError):
                     yield scheduler.decide(another)
 

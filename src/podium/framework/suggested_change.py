@@ -15,9 +15,9 @@ from podium.config.types import KubeSchedulerConfiguration
 from podium.framework.status import Status
 from podium.model import ContainerImage, Node, Object, Pod, Taint, Toleration
 from podium.model.objects import HOSTNAME
-from podium.model.pod import belongs_to_node
+from podium.model.pod import ends_with_node
 from podium.model.resources import CPU, pod_resources
-from podium.model.selectors import CORDONED, Requirement
+from podium.model.selectors import Requirement, uncordoned
 from podium.rules import Rules
 from podium.wording import joined
 
@@ -142,12 +142,7 @@ def unmet_label(owner: str, requirement: Requirement, labels: Mapping[str, str])
 
 def uncordon(node: str) -> Change:
     """Let pods be scheduled on a cordoned node again."""
-
-    def edit(before: Node) -> Node:
-        taints = [taint for taint in before.spec.taints if taint.key != CORDONED.key]
-        return replace(before, spec=replace(before.spec, unschedulable=False, taints=taints))
-
-    return Change("uncordon", f"uncordon {node}", (f"node/{node}",), 0, lambda to: to.edit_node(node, edit))
+    return Change("uncordon", f"uncordon {node}", (f"node/{node}",), 0, lambda to: to.edit_node(node, uncordoned))
 
 
 def remove_taint(node: str, taint: Taint) -> Change:
@@ -212,16 +207,20 @@ def evict(pods: Sequence[Pod]) -> Change:
     return Change("evict", f"evict {joined(named)}", tuple(f"pod/{pod.key}" for pod in pods), 4 * len(pods), apply)
 
 
+def may_be_evicted(pod: Pod) -> bool:
+    """Whether a user may be advised to evict a pod: it neither ends with its node nor keeps the cluster running."""
+    return pod.priority < NEVER_EVICTED and not ends_with_node(pod)
+
+
 def evict_few(pods: Sequence[Pod]) -> Iterator[Change]:
-    """Evict all of these pods, if they are few and none of them keeps the cluster running."""
-    if 0 < len(pods) <= MOST_EVICTED_TOGETHER and all(pod.priority < NEVER_EVICTED for pod in pods):
+    """Evict all of these pods, if they are few and all of them may be evicted."""
+    if 0 < len(pods) <= MOST_EVICTED_TOGETHER and all(map(may_be_evicted, pods)):
         yield evict(sorted(pods, key=lambda pod: (pod.priority, pod.key)))
 
 
 def evictable(cluster: Cluster, node: str) -> list[Pod]:
     """The pods on a node that may be evicted: lowest priority first, then the largest."""
-    pods = cluster.pods_on(cluster.rows[node])
-    found = [pod for pod in pods if pod.priority < NEVER_EVICTED and not belongs_to_node(pod) and not pod.terminating]
+    found = filter(may_be_evicted, cluster.pods_on(cluster.rows[node]))
     return sorted(found, key=lambda pod: (pod.priority, -pod_resources(pod).used.get(CPU, 0), pod.key))
 
 

@@ -17,9 +17,8 @@ from podium.framework.fast_paths import NormalizesByMax
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin
 from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import (
-    MOST_EVICTED_TOGETHER,
     edit_pod,
-    evict,
+    evict_few,
     is_about_itself,
     is_placed,
     node_update,
@@ -222,8 +221,7 @@ def port_fixes(rejected: RejectedPod, overlap: Callable[[HostPort, HostPort], bo
     wanted = host_ports(rejected.pod)
     running = rejected.cluster.pods_on(rejected.cluster.rows[rejected.node])
     holders = [pod for pod in running if any(overlap(one, other) for one in wanted for other in host_ports(pod))]
-    if 0 < len(holders) <= MOST_EVICTED_TOGETHER:
-        yield evict(holders)
+    yield from evict_few(holders)
     taken = {one.port for one in wanted for pod in holders for other in host_ports(pod) if overlap(one, other)}
     if taken:
         text = f"drop the pod's host port {', '.join(map(str, sorted(taken)))}"

@@ -22,7 +22,14 @@ from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes,
 from podium.framework.fast_paths import ByNodeLabels, ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
-from podium.framework.suggested_change import edit_pod, evict_few, is_placed, missing_labels, same_domain
+from podium.framework.suggested_change import (
+    edit_pod,
+    evict_few,
+    is_placed,
+    may_be_evicted,
+    missing_labels,
+    same_domain,
+)
 from podium.model import Node, Pod, TopologySpreadConstraint
 from podium.model.objects import HOSTNAME, ZONE
 from podium.model.selectors import EVERYTHING, label_selector
@@ -95,12 +102,12 @@ def topology_spread_fixes(plugin: SpreadFilter, rejected: RejectedPod) -> Iterat
 
 
 def _crowding(rejected: RejectedPod, constraint: TopologySpreadConstraint, skew: int) -> list[Pod]:
-    """The least important pods of the node's domain, as many as it has too many."""
+    """The least important pods of the node's domain that may be evicted, as many as it has too many."""
     selector = label_selector(constraint.label_selector)
     crowd = [
         pod
         for pod in same_domain(rejected.cluster, rejected.node, constraint.topology_key)
-        if pod.namespace == rejected.pod.namespace and selector.matches(pod.metadata.labels) and not pod.terminating
+        if pod.namespace == rejected.pod.namespace and selector.matches(pod.metadata.labels) and may_be_evicted(pod)
     ]
     return sorted(crowd, key=lambda pod: (pod.priority, pod.key))[: skew - constraint.max_skew]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -355,6 +355,9 @@ class ClockEntry(msgspec.Struct, frozen=True, order=True, array_like=True):
     number: int
 
 
+D = TypeVar("D", bound=Due)
+
+
 class VirtualClock:
     """The simulated time, in seconds, and what is planned."""
 
@@ -376,6 +379,10 @@ class VirtualClock:
     def has_only(self, kind: type[Due]) -> bool:
         """Whether everything planned is of one kind; True if nothing is planned."""
         return all(isinstance(due, kind) for due in self._dues.values())
+
+    def pending(self, kind: type[D]) -> Iterator[D]:
+        """Everything of one kind that is planned."""
+        return (due for due in self._dues.values() if isinstance(due, kind))
 
     def take_due(self) -> AnyDue | None:
         """Take out the next thing that is due by now; None if nothing is."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from podium import answers
 from podium.answers.capacity import add_nodes
-from podium.answers.disruption import checked, cordon
+from podium.answers.disruption import checked
 from podium.answers.search_space import SHAPE_AT, ConfigurationSpace, has_shape
 from podium.cluster import Cluster
 from podium.cluster.columns import NO_ROWS, Ints
@@ -31,7 +31,7 @@ from podium.manifests import Objects, expand_workloads, load, workload_of
 from podium.manifests.yaml_documents import yaml_documents
 from podium.model import Node, Pod
 from podium.model.pod import DEFAULT_SCHEDULER_NAME, belongs_to_node
-from podium.model.selectors import CORDONED
+from podium.model.selectors import cordoned, uncordoned
 from podium.present.disruption import to_lines
 from podium.present.html.page import UNLIMITED, opening
 from podium.present.text import API_VERSION
@@ -205,7 +205,7 @@ def _do(step: object, cluster: Cluster, subject: Subject) -> tuple[list[str], Cl
 def _cordon(step: questions.Cordon, cluster: Cluster, subject: Subject) -> tuple[list[str], Cluster]:
     checked(cluster, step.nodes)
     for name in step.nodes:
-        cordon(cluster, name)
+        cluster.update(cordoned(cluster.node(name)))
     return [f"{counted(len(step.nodes), 'node')} cordoned: {', '.join(step.nodes[:6])}."], cluster
 
 
@@ -213,9 +213,7 @@ def _cordon(step: questions.Cordon, cluster: Cluster, subject: Subject) -> tuple
 def _uncordon(step: questions.Uncordon, cluster: Cluster, subject: Subject) -> tuple[list[str], Cluster]:
     checked(cluster, step.nodes)
     for name in step.nodes:
-        node = cluster.node(name)
-        taints = [taint for taint in node.spec.taints if taint.key != CORDONED.key]
-        cluster.update(replace(node, spec=replace(node.spec, unschedulable=False, taints=taints)))
+        cluster.update(uncordoned(cluster.node(name)))
     return [f"{counted(len(step.nodes), 'node')} uncordoned: {', '.join(step.nodes[:6])}."], cluster
 
 

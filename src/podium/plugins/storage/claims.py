@@ -15,7 +15,7 @@ import numpy as np
 
 from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.columns import Interned, Ints, Mask
-from podium.cluster.store import Store
+from podium.cluster.store import Store, is_owned_by
 from podium.framework import PodView
 from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import FilterPlugin
@@ -93,8 +93,7 @@ def claims_named(pod: Pod) -> set[str]:
 
 def not_owned(claim: PersistentVolumeClaim, pod: Pod) -> str:
     """The error if the claim of an ephemeral volume is not owned by the pod; empty if it is."""
-    owner = claim.metadata.controller
-    if owner is not None and owner.uid == pod.metadata.uid:
+    if is_owned_by(claim, pod):
         return ""
     return f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
 
