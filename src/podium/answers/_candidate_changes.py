@@ -28,7 +28,6 @@ from podium.model import (
     Pod,
     PodAffinityTerm,
     PodSpec,
-    ResourceClaim,
     SelectorRequirement,
 )
 from podium.model.objects import HOSTNAME
@@ -49,7 +48,9 @@ class Situation:
     ) -> None:
         """`config` is the configuration of the options, decoded; configuration changes start from it."""
         self.cluster = cluster.fork()
-        self.cluster.end(pod)
+        self.cluster.take_off(pod.key)
+        # A pending pod goes as well: a nomination of its own would keep it from all other nodes.
+        self.cluster.remove(pod)
         self.pod, self.config, self.options = pod, config, options
         self._schedulers: list[tuple[KubeSchedulerConfiguration, Scheduler]] = []
         self._undo: list[Callable[[], object]] = []
@@ -127,16 +128,9 @@ class Situation:
             self.cluster.update(edit(before))
 
     def evict(self, key: str) -> None:
-        found = self.cluster.find_pod(key)
-        if found is not None:
-            before = found[0]
-            held = self.cluster.end(before)
-            self._undo.append(lambda: self._put_back(before, held))
-
-    def _put_back(self, pod: Pod, held: list[ResourceClaim]) -> None:
-        self.cluster.add(pod)
-        for claim in held:
-            self.cluster.update(claim)
+        taken = self.cluster.take_off(key)
+        if taken is not None:
+            self._undo.append(lambda: self.cluster.put_back(taken))
 
 
 MOST_EVICTED_FOR_SCORE = 4

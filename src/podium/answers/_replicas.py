@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 
 from msgspec.structs import replace
@@ -25,7 +25,6 @@ from podium.model import (
     PersistentVolumeClaim,
     Pod,
     PodStatus,
-    ResourceClaim,
     ResourceClaimTemplate,
     StatefulSet,
     StorageClass,
@@ -33,19 +32,6 @@ from podium.model import (
 from podium.plugins.storage.claims import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 
 _OF_BINDING = (BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE)
-
-
-def put_back(cluster: Cluster, pod: Pod, node: str, held: Iterable[ResourceClaim] = ()) -> None:
-    """Put a pod back on its node, whether the pod was bound or only placed there.
-
-    `held` are the claims that its end changed, as they were before.
-    """
-    if pod.spec.node_name:
-        cluster.add(pod)
-    else:
-        cluster.assume(pod, node)
-    for claim in held:
-        cluster.update(claim)
 
 
 def with_claims(pod: Pod, cluster: Cluster) -> Pod:

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from podium.answers._candidate_changes import SpecConstraint, spec_constraints
 from podium.answers._lost_pods import BudgetHealth, Health, Recreation
-from podium.answers._replicas import put_back
 from podium.answers.measures import domains
 from podium.cluster import Cluster, PodInfo
+from podium.cluster.cluster import TakenOff
 from podium.engine import Scheduler
 from podium.engine.scheduler import SchedulerOptions
 from podium.engine.select import TieBreak
@@ -523,11 +523,11 @@ class _Trials:
             self._scheduler.nominations.forget(each.pod)
             found = self._original.find_pod(key)
             if found is not None and found[1] in cluster.rows:
-                put_back(cluster, found[0], str(found[1]))
+                cluster.put_back(TakenOff(found[0], str(found[1])))
         for node, pods in reversed(lost):
             cluster.add(node)
             for pod in pods:
-                put_back(cluster, pod, node.name)
+                cluster.put_back(TakenOff(pod, node.name))
         for item in cluster.store.since(version) or ():
             before = self._original.store.of(type(item)).get(item.name, item.namespace)
             if before is not None:

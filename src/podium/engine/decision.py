@@ -280,11 +280,6 @@ class Attempt(NamedTuple):
     evaluation: Evaluation | None = None
     """None if the pod was known to fit nowhere, or the cluster has no nodes."""
 
-    @property
-    def feasible_count(self) -> int:
-        """How many nodes fit the pod."""
-        return 0 if self.evaluation is None else self.evaluation.feasible.count
-
 
 class Diagnosis(NamedTuple):
     """Why a pod could not be placed, which plugins rejected it, and what preemption does about it."""

@@ -44,14 +44,10 @@ def explain_pod(scheduler: Scheduler, pod: Pod, profile: str | None = None, *, p
         raise InputError(f"profile {profile!r} is not in the configuration; there is {known}")
     if pod.finished:
         return Explained(Decision(pod.key, None, error=f"it has finished ({pod.status.phase}) and needs no node"))
-    spec = replace(pod.spec, node_name="", scheduler_name=profile or pod.spec.scheduler_name)
-    held = scheduler.cluster.end(pod)
-    try:
-        return _in_detail(scheduler, replace(pod, spec=spec), pod.spec.node_name, preempt=preempt)
-    finally:
-        scheduler.cluster.add(pod)
-        for claim in held:
-            scheduler.cluster.update(claim)
+    with scheduler.cluster.without(pod) as unbound:
+        if profile is not None:
+            unbound = replace(unbound, spec=replace(unbound.spec, scheduler_name=profile))
+        return _in_detail(scheduler, unbound, pod.spec.node_name, preempt=preempt)
 
 
 def _in_detail(scheduler: Scheduler, pod: Pod, runs_on: str, *, preempt: bool) -> Explained:

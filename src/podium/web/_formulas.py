@@ -54,9 +54,7 @@ def formulas(
     cluster = scheduler.cluster
     framework = scheduler.frameworks[profile or pod.spec.scheduler_name]
     plugins = {each.plugin.name: each.plugin for each in framework.score}
-    unbound = replace(pod, spec=replace(pod.spec, node_name=""))
-    held = cluster.end(pod)
-    try:
+    with cluster.without(pod) as unbound:
         found = []
         for scores in decision.scores:
             plugin = plugins[scores.plugin]
@@ -74,10 +72,6 @@ def formulas(
                 plugin.pre_score(state, unbound, feasible)
             found.append(_formula(scores, Scene(cluster, unbound, cluster.rows[node], plugin, state), node))
         return found
-    finally:
-        cluster.add(pod)
-        for claim in held:
-            cluster.update(claim)
 
 
 def _formula(scores: PluginScores, scene: Scene, node: str) -> dict[str, Any]:

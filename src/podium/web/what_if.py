@@ -367,17 +367,12 @@ class ScoredPods:
 
     def _decide(self, pod: Pod) -> _Scores:
         """The scores of a pod as if it were not running yet."""
-        cluster = self.scheduler.cluster
-        held = cluster.end(pod)
         try:
-            found = self.scheduler.score(replace(pod, spec=replace(pod.spec, node_name="")))
+            with self.scheduler.cluster.without(pod) as unbound:
+                found = self.scheduler.score(unbound)
         except PodiumError:
             # A pod that cannot be decided has no node, whatever the weights.
             return NOWHERE
-        finally:
-            cluster.add(pod)
-            for claim in held:
-                cluster.update(claim)
         plugins = [(scores.plugin, scores.weight) for scores in found.scores]
         kept = np.array([scores.normalized for scores in found.scores], dtype=np.int8)
         return _Scores(found.rows, plugins, kept, found.totals, found.best)
