@@ -67,10 +67,8 @@ def moved(cluster: Cluster) -> dict[str, tuple[str, ...]]:
 def test_an_upgrade_gives_the_devices_of_a_running_pod_back() -> None:
     # Only b has another GPU; c would be as good in v1.33, and a has room but is cordoned.
     nodes = [make_node("a", unschedulable=True), make_node("b", cpu="1"), make_node("c", cpu="8")]
-    cluster = Cluster.from_objects(
-        [make_class(), *nodes, gpus("a", 1), gpus("b", 1), *holding("p", "a", "gpu-0")]
-        + [make_pod("busy", node="b", requests={"cpu": "500m"})]
-    )
+    pods = [*holding("p", "a", "gpu-0"), make_pod("busy", node="b", requests={"cpu": "500m"})]
+    cluster = Cluster.from_objects([make_class(), *nodes, gpus("a", 1), gpus("b", 1), *pods])
 
     assert moved(cluster) == {"default/p": ("b",)}
 
@@ -96,7 +94,7 @@ def test_a_cluster_without_a_pod_is_afterwards_as_before(bound: bool) -> None:
 
 def test_nothing_changes_for_a_pod_without_a_node() -> None:
     # Its claim has a device already, as after a failed binding: kube-scheduler keeps to that.
-    pod, claim = holding("p", "a", "gpu-0")
+    _, claim = holding("p", "a", "gpu-0")
     waiting = make_pod("p", resource_claims=[{"name": "c0", "resourceClaimName": "of-p"}])
     objects = [make_class(), make_node("a"), make_node("b"), gpus("a", 1), gpus("b", 1), waiting, claim]
     cluster = Cluster.from_objects(objects)
