@@ -9,6 +9,7 @@ import pytest
 from builders import ZONE, expression, make_node
 from podium.cluster import Cluster
 from podium.engine import Scheduler
+from podium.engine.release import CURRENT
 from podium.framework.suggested_change import RejectedNodes
 from podium.model import Object, Pod
 from podium.plugins.storage.storage_detail import claims_detail
@@ -32,6 +33,8 @@ from storage_objects import (
 NODE = make_node("n", labels={ZONE: "a"})
 LOCAL, FAST = make_class("local", "kubernetes.io/no-provisioner"), make_class("fast")
 ONE_POD = ("ReadWriteOncePod",)
+RELEASES = ("v1.29", "v1.32", "v1.33", CURRENT)
+"""Before v1.33 a volume out of reach, and before v1.34 a claim in use, has another reason."""
 EBS_PLUGIN = "kubernetes.io/aws-ebs"
 EBS = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
 
@@ -44,9 +47,9 @@ def rbd(read_only: bool = False) -> dict[str, Any]:
     return {"rbd": {"monitors": ["m1"], "pool": "p", "image": "i", "readOnly": read_only}}
 
 
-def details(pod: Pod, *objects: Object) -> dict[str, str]:
+def details(pod: Pod, *objects: Object, release: str = CURRENT) -> dict[str, str]:
     cluster = Cluster.from_objects([NODE, *objects])
-    scheduler = Scheduler(cluster)
+    scheduler = Scheduler(cluster, release=release)
     rejected = RejectedNodes(pod, scheduler.decide(pod).rejected, cluster)
     found = scheduler.framework_of(pod).obstacles(rejected)
     return {node: one.text for node, obstacles in found.items() for one in obstacles if one.kind == "volume"}
@@ -199,9 +202,10 @@ DETAILS: dict[str, tuple[Pod, list[Object], str]] = {
 }
 
 
+@pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize(("pod", "objects", "detail"), DETAILS.values(), ids=DETAILS)
-def test_names_the_claim_the_volume_and_the_rule(pod: Pod, objects: list[Object], detail: str) -> None:
-    assert details(pod, *objects) == {"n": detail}
+def test_names_the_claim_the_volume_and_the_rule(pod: Pod, objects: list[Object], detail: str, release: str) -> None:
+    assert details(pod, *objects, release=release) == {"n": detail}
 
 
 def test_a_bound_volume_that_is_not_there_is_named_where_no_zone_is_asked_for() -> None:
@@ -264,8 +268,12 @@ UNUSABLE: dict[str, tuple[Pod, list[Object], str]] = {
 }
 
 
+@pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize(("pod", "objects", "sentence"), UNUSABLE.values(), ids=UNUSABLE)
-def test_names_the_claim_that_keeps_the_pod_from_every_node(pod: Pod, objects: list[Object], sentence: str) -> None:
+def test_names_the_claim_that_keeps_the_pod_from_every_node(
+    pod: Pod, objects: list[Object], sentence: str, release: str
+) -> None:
     cluster = Cluster.from_objects([NODE, *objects])
+    decision = Scheduler(cluster, release=release).decide(pod)
 
-    assert claims_detail(cluster, pod, Scheduler(cluster).decide(pod).pre_filter_status) == sentence
+    assert claims_detail(cluster, pod, decision.pre_filter_status) == sentence
