@@ -15,6 +15,7 @@ from podium.config.plugin_args import (
     MOST_ALLOCATED,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
+    value_on_shape,
 )
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import PluginScores
@@ -120,7 +121,7 @@ def _resources_fit(scene: Scene) -> list[str]:
             score = taken * 100 // of
             lines.append(f"{name}: {sum_} {share}: {score} % are in use")
             if strategy.type != MOST_ALLOCATED:
-                score = _on_shape(score, [(point.utilization, point.score * 10) for point in strategy.shape or ()])
+                score = value_on_shape(strategy.shape or (), score)
                 lines[-1] += f", for which the shape gives {score}"
                 if not score:
                     continue
@@ -128,13 +129,6 @@ def _resources_fit(scene: Scene) -> list[str]:
         weights += weight
     mean = f"({' + '.join(parts)}) / {weights}" if len(parts) > 1 or weights > 1 else "".join(parts) or "0"
     return [*lines, f"{strategy.type}: {mean}"]
-
-
-def _on_shape(at: int, points: list[tuple[int, int]]) -> int:
-    for (x0, y0), (x1, y1) in zip([points[0], *points], points, strict=False):
-        if at <= x1:
-            return y1 if x0 == x1 else y0 + int((y1 - y0) * (at - x0) / (x1 - x0))
-    return points[-1][1]
 
 
 def _balanced(scene: Scene) -> list[str]:
