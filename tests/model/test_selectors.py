@@ -24,12 +24,15 @@ from podium.model import (
     Toleration,
 )
 from podium.model.selectors import (
+    Requirement,
     any_tolerates,
+    condition_text,
     label_selector,
     match_labels,
     node_term,
     node_terms,
     required_node_affinity,
+    requirement_text,
     tolerates,
     untolerated,
 )
@@ -229,3 +232,19 @@ def test_a_taint_is_tolerated_if_key_effect_and_value_agree_where_they_are_said(
 def test_an_unknown_operator_tolerates_nothing() -> None:
     taint = Taint(**make_taint("a=x:NoSchedule"))
     assert not tolerates(Toleration(key="a", operator="Like", value="x"), taint)
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "text"),
+    [
+        ("In", ["b", "a"], "zone In a,b"),
+        ("NotIn", ["a"], "zone NotIn a"),
+        ("Exists", [], "zone Exists"),
+        ("Gt", ["3"], "zone Gt 3"),
+    ],
+)
+def test_a_requirement_in_words(operator: str, values: list[str], text: str) -> None:
+    written = SelectorRequirement("zone", operator, values)
+
+    assert requirement_text(written) == requirement_text(Requirement("zone", operator, frozenset(values))) == text
+    assert f"zone {condition_text(written)}" == text

@@ -185,3 +185,11 @@ def test_groups_are_ranked_by_their_mean(is_highest: bool, order: list[str]) -> 
 def test_a_run_in_a_message() -> None:
     assert described({"config": "FGD", "seed": "3"}) == "config=FGD, seed=3"
     assert described({}) == "the only run"
+
+
+def test_control_characters_of_labels_and_errors_are_escaped_in_csv() -> None:
+    rows = (Row(1, {"a": "x\x1b[31m"}, {"m": 1}), Row(2, {"a": "y"}, {}, "failed\r\nhere"))
+    found = SweepResult(("a",), rows, Goal("m", is_highest=False))
+
+    assert found.to_csv().splitlines() == ["run,a,m,error", "1,x\\x1b[31m,1,", "2,y,,failed\\r\\nhere"]
+    assert found.summary_csv().splitlines()[1].startswith("1,x\\x1b[31m,")

@@ -28,9 +28,9 @@ from podium.model import (
     Pod,
     PodAffinityTerm,
     PodSpec,
-    SelectorRequirement,
 )
 from podium.model.objects import HOSTNAME
+from podium.model.selectors import requirement_text
 from podium.plugins.inter_pod_affinity import InterPodAffinity
 from podium.plugins.storage.claims import claim_name
 from podium.wording import joined
@@ -381,11 +381,7 @@ def _node_affinity(pod: Pod, cluster: Cluster) -> str:
 
 
 def _term(term: NodeSelectorTerm) -> str:
-    return " and ".join(map(_expression, (*term.match_expressions, *term.match_fields)))
-
-
-def _expression(raw: SelectorRequirement) -> str:
-    return f"{raw.key} {raw.operator} {'|'.join(raw.values)}".rstrip()
+    return " and ".join(map(requirement_text, (*term.match_expressions, *term.match_fields)))
 
 
 def _pod_affinity(name: str) -> Callable[[Pod, Cluster], str]:
@@ -399,7 +395,7 @@ def _pod_affinity(name: str) -> Callable[[Pod, Cluster], str]:
 def _affinity_term(term: PodAffinityTerm) -> str:
     selector = term.label_selector
     labels = [f"{key}={value}" for key, value in selector.match_labels.items()] if selector else []
-    labels += map(_expression, selector.match_expressions) if selector else []
+    labels += map(requirement_text, selector.match_expressions) if selector else []
     return f"pods with {' and '.join(labels) or 'any labels'} by {term.topology_key}"
 
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from podium.config import KubeSchedulerConfiguration, NodeResourcesFitArgs, Profile, ScoringStrategy, parse_config
 from podium.config.plugin_args import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
-from podium.config.profiles import V1, arguments, with_argument, with_weight
+from podium.config.profiles import V1, arguments, check_profile, with_argument, with_weight
 from podium.engine.release import release_of
 from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError
@@ -120,9 +120,10 @@ class ConfigurationSpace:
 
 def place_of(profile: str | None, names: Sequence[str]) -> int:
     """The index of a profile by name; the first profile by default."""
-    if profile is not None and profile not in names:
-        raise InputError(f"profile {profile!r} is not in the configuration; there is {', '.join(names)}")
-    return names.index(profile) if profile is not None else 0
+    if profile is None:
+        return 0
+    check_profile(profile, names)
+    return names.index(profile)
 
 
 def _settings_of(profile: Profile) -> TunedSettings:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from podium.config.fields import Fields, Problems, quote
 from podium.config.plugin_args import NodeResourcesFitArgs, check_args, check_fit_args, read_args, readers
 from podium.config.types import EXTENSION_POINTS, MAX_NODE_SCORE, KnownPlugins, PluginRef, Profile
+from podium.errors import InputError
 from podium.model.pod import DEFAULT_SCHEDULER_NAME
 from podium.model.quantity import MAX_INT64, int64
 from podium.rules import Rules
@@ -424,6 +425,13 @@ def _build_profile(profile: ProfileDocument, known: KnownPlugins, problems: Prob
         points=points,
         args=profile.args,
     )
+
+
+def check_profile(profile: str, names: Iterable[str]) -> None:
+    """Refuse a profile that is not one of a configuration's."""
+    known = list(names)
+    if profile not in known:
+        raise InputError(f"profile {profile!r} is not in the configuration; there is {', '.join(known)}")
 
 
 def with_weight(profile: Mapping[str, Any], plugin: str, weight: int, api_version: str) -> dict[str, Any]:

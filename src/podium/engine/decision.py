@@ -255,6 +255,11 @@ def lead(decision: Decision, over: str) -> dict[str, int]:
     return {plugin: points[plugin] for plugin in sorted(points, key=lambda name: -abs(points[name])) if points[plugin]}
 
 
+def why_finished(pod: Pod) -> str:
+    """Why a finished pod is not decided, as the rest of a sentence about it."""
+    return f"has finished ({pod.status.phase}) and needs no node"
+
+
 def why(status: Status) -> str:
     """The plugin that rejected, and its reasons: `NodeResourcesFit: Insufficient cpu`."""
     reasons = ", ".join(status.reasons) or status.code.value

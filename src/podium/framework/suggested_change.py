@@ -17,7 +17,7 @@ from podium.model import ContainerImage, Node, Object, Pod, Taint, Toleration
 from podium.model.objects import HOSTNAME
 from podium.model.pod import belongs_to_node
 from podium.model.resources import CPU, pod_resources
-from podium.model.selectors import CORDONED, Requirement
+from podium.model.selectors import CORDONED, Requirement, condition_text, requirement_text
 from podium.rules import Rules
 from podium.wording import joined
 
@@ -130,9 +130,9 @@ class RejectedNodes(NamedTuple):
 def unmet_label(owner: str, requirement: Requirement, labels: Mapping[str, str]) -> Obstacle:
     """A node label that does not meet a requirement of `owner`, for example the pod's nodeSelector."""
     key, has = requirement.key, labels.get(requirement.key)
-    wanted = f"{requirement.operator} {','.join(sorted(requirement.values))}".strip()
+    wanted = condition_text(requirement)
     is_one_value = requirement.operator == "In" and len(requirement.values) == 1
-    wants = f"{key}={next(iter(requirement.values))}" if is_one_value else f"{key} {wanted}"
+    wants = f"{key}={next(iter(requirement.values))}" if is_one_value else requirement_text(requirement)
     there = f"has no label {key}" if has is None else f"has {key}={has}"
     return Obstacle("label", f"{owner} wants {wants}, node {there}", {"label": key, "wants": wanted, "has": has})
 

@@ -276,7 +276,7 @@ def needed_lines(needed: NodesNeeded, *, width: int = WIDTH, priced: bool = True
         lines = wrapped(f"{_rest(needed)} not fit: none of these nodes helps.", width, style="red")
     else:
         verb = "needs" if needed.pods == 1 else "need"
-        lines = wrapped(f"{_rest(needed)} not fit {verb} {_mixed(best)}{price}.", width, style="green")
+        lines = wrapped(f"{_rest(needed)} not fit {verb} {mix_text(best)}{price}.", width, style="green")
     if best.left and best.counts:
         lines += wrapped(f"Even so {_staying(best)} not fit: {listed(best.left, NAMED)}.", width, style="red")
     alone = needed.alone.values()
@@ -296,8 +296,9 @@ def _staying(mix: NodeMix) -> str:
     return "1 pod does" if len(mix.left) == 1 else f"{len(mix.left):,} pods do"
 
 
-def _mixed(mix: NodeMix) -> str:
-    return joined([f"{number:,} {name}" for name, number in mix.counts.items()])
+def mix_text(mix: NodeMix) -> str:
+    """The nodes of a mix: `2 large and 1 small`."""
+    return joined([f"{number:,} {name}" for name, number in mix.counts.items()]) or "none helps"
 
 
 def _price(price: float) -> str:

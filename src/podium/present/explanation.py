@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
+from podium.config.profiles import check_profile
 from podium.engine import Decision, Scheduler
-from podium.engine.decision import Scored, lead, not_looked_at, ranking, runner_up, scored, why
-from podium.errors import InputError
+from podium.engine.decision import Scored, lead, not_looked_at, ranking, runner_up, scored, why, why_finished
 from podium.framework.suggested_change import Obstacle, RejectedNodes
 from podium.model import Pod
 from podium.plugins.storage.storage_detail import claims_detail
@@ -39,11 +39,10 @@ class Explained(NamedTuple):
 
 def explain_pod(scheduler: Scheduler, pod: Pod, profile: str | None = None, *, preempt: bool = False) -> Explained:
     """Decide a pod as if it were not running yet, by its own profile or another, and explain the decision."""
-    if profile is not None and profile not in scheduler.frameworks:
-        known = ", ".join(scheduler.frameworks)
-        raise InputError(f"profile {profile!r} is not in the configuration; there is {known}")
+    if profile is not None:
+        check_profile(profile, scheduler.frameworks)
     if pod.finished:
-        return Explained(Decision(pod.key, None, error=f"it has finished ({pod.status.phase}) and needs no node"))
+        return Explained(Decision(pod.key, None, error=f"it {why_finished(pod)}"))
     with scheduler.cluster.without(pod) as unbound:
         if profile is not None:
             unbound = replace(unbound, spec=replace(unbound.spec, scheduler_name=profile))
@@ -116,7 +115,7 @@ def to_document(explained: Explained) -> dict[str, Any]:
         "nodes": node_counts(decision),
         "preemption": preemption_document(decision),
         "ties": list(decision.ties),
-        "runnerUp": _runner_up(decision),
+        "runnerUp": runner_up_document(decision),
         "feasible": _feasible(decision),
         "rejected": [
             {
@@ -161,7 +160,8 @@ def reasons_not_looked_at(decision: Decision) -> list[str]:
     return list(decision.absent.reasons) if decision.absent and not_looked_at(decision) else []
 
 
-def _runner_up(decision: Decision) -> dict[str, Any] | None:
+def runner_up_document(decision: Decision) -> dict[str, Any] | None:
+    """The second best node, and by how many points it is behind; None if there is none."""
     second = runner_up(decision) if decision.node is not None else None
     if second is None:
         return None

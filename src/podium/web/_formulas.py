@@ -21,7 +21,8 @@ from podium.engine import Decision, Scheduler
 from podium.engine.decision import PluginScores
 from podium.framework import SUCCESS, CycleState
 from podium.framework.plugin import PreScorePlugin, ScorePlugin
-from podium.model import Pod
+from podium.model import Pod, Taint, Toleration
+from podium.model.selectors import requirement_text, untolerated
 from podium.plugins import IN_TREE
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.image_locality import counted_images
@@ -156,17 +157,15 @@ def _deviation(shares: list[float]) -> float:
 
 
 def _taints(scene: Scene) -> list[str]:
-    from podium.model.selectors import untolerated
-
     node = scene.cluster.node(scene.cluster.names[scene.row])
     prefer = [taint for taint in node.spec.taints if taint.effect == "PreferNoSchedule"]
     tolerations = [each for each in scene.pod.spec.tolerations if each.effect in ("", "PreferNoSchedule")]
-    unwanted = [taint for taint in prefer if _is_untolerated(untolerated, taint, tolerations)]
+    unwanted = [taint for taint in prefer if _is_untolerated(taint, tolerations)]
     named = ", ".join(f"{taint.key}={taint.value}" for taint in unwanted) or "none"
     return [f"PreferNoSchedule taints that the pod does not tolerate: {named}: {len(unwanted)}"]
 
 
-def _is_untolerated(untolerated: Callable[..., Any], taint: Any, tolerations: list[Any]) -> bool:
+def _is_untolerated(taint: Taint, tolerations: list[Toleration]) -> bool:
     # Checked as a NoSchedule taint, since PreferNoSchedule taints never reject a node.
     hard = replace(taint, effect="NoSchedule")
     return untolerated((hard,), [replace(each, effect="") for each in tolerations]) is not None
@@ -176,13 +175,9 @@ def _node_affinity(scene: Scene) -> list[str]:
     affinity = scene.pod.spec.affinity and scene.pod.spec.affinity.node_affinity
     lines = []
     for term in affinity.preferred if affinity else ():
-        says = " and ".join(_requirement(each) for each in term.preference.match_expressions) or "no expression"
+        says = " and ".join(map(requirement_text, term.preference.match_expressions)) or "no expression"
         lines.append(f"prefers {says}: weight {term.weight}")
     return [*lines, "the sum of the weights of the preferences that the node meets"]
-
-
-def _requirement(each: Any) -> str:
-    return f"{each.key} {each.operator} {', '.join(each.values)}".strip()
 
 
 def _image_locality(scene: Scene) -> list[str]:

@@ -111,17 +111,17 @@ DETAILS: dict[str, tuple[Pod, list[Object], str]] = {
     "a volume with affinity to other nodes": (
         pod_with(uses("near", "far")),
         [*bound("near", nodes=on_label(ZONE, "a")), *bound("far", nodes=on_label(ZONE, "b", "c"))],
-        f"claim far is bound to far-volume, whose node affinity needs {ZONE} in [b, c]",
+        f"claim far is bound to far-volume, whose node affinity needs {ZONE} In b,c",
     ),
     "an affinity with other operators": (
         pod_with(uses("data")),
         bound("data", nodes=[expression("disk", "Exists"), expression("slots", "Gt", "3")]),
-        "claim data is bound to data-volume, whose node affinity needs disk present and slots > 3",
+        "claim data is bound to data-volume, whose node affinity needs disk Exists and slots Gt 3",
     ),
     "an in-tree volume that a driver serves": (
         pod_with(uses("data")),
         [*bound("data", **EBS, nodes=on_label(ZONE, "a")), make_csi_node("n", {}, migrated=[EBS_PLUGIN])],
-        "claim data is bound to data-volume, whose node affinity needs topology.ebs.csi.aws.com/zone in [a]",
+        "claim data is bound to data-volume, whose node affinity needs topology.ebs.csi.aws.com/zone In a",
     ),
     "a volume chosen on another node": (
         pod_with(uses("data")),
@@ -168,7 +168,7 @@ DETAILS: dict[str, tuple[Pod, list[Object], str]] = {
             make_volume("far", storage_class="local", claim=claim, nodes=on_label(ZONE, "b")),
             make_volume("near", storage_class="local"),
         ],
-        f"claim data waits for far, whose node affinity needs {ZONE} in [b]",
+        f"claim data waits for far, whose node affinity needs {ZONE} In b",
     ),
     "a class for other zones": (
         pod_with(uses("data")),
@@ -176,7 +176,7 @@ DETAILS: dict[str, tuple[Pod, list[Object], str]] = {
             make_class("far", allowedTopologies=[{"matchLabelExpressions": [{"key": ZONE, "values": ["b"]}]}]),
             make_claim("data", storage_class="far"),
         ],
-        f"claim data: class far provisions volumes only where {ZONE} in [b]",
+        f"claim data: class far provisions volumes only where {ZONE} In b",
     ),
     "a class without enough capacity": (
         pod_with(uses("data")),
@@ -196,7 +196,7 @@ DETAILS: dict[str, tuple[Pod, list[Object], str]] = {
     "two rules at once": (
         pod_with(uses("far", "data")),
         [*bound("far", nodes=on_label(ZONE, "b")), LOCAL, make_claim("data", storage_class="local")],
-        f"claim far is bound to far-volume, whose node affinity needs {ZONE} in [b]; "
+        f"claim far is bound to far-volume, whose node affinity needs {ZONE} In b; "
         "no PersistentVolume of class local fits claim data (1Gi)",
     ),
 }

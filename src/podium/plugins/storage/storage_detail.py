@@ -25,7 +25,7 @@ from podium.model import (
 )
 from podium.model.objects import TopologySelectorTerm, VolumeNodeAffinity, storage_class_of
 from podium.model.quantity import format_quantity
-from podium.model.selectors import EVERYTHING, NodeMatcher, label_selector
+from podium.model.selectors import EVERYTHING, NodeMatcher, label_selector, requirement_text
 from podium.plugins.storage._attached_volumes import NO_LIMIT, AttachedVolumes, UncountableError
 from podium.plugins.storage._volume_binding_search import (
     BIND_CONFLICT,
@@ -78,8 +78,6 @@ from podium.plugins.storage.volume_filters import (
     disk_uses,
     topologies_of,
 )
-
-_OPERATORS = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<"}
 
 
 class BindingDetail:
@@ -229,18 +227,10 @@ def _asking(claim: PersistentVolumeClaim) -> str:
 
 
 def _needs(affinity: VolumeNodeAffinity | None) -> str:
-    """The terms of a volume's node affinity: `zone in [a, b] and disk exists, or zone in [c]`."""
+    """The terms of a volume's node affinity: `zone In a,b and disk Exists, or zone In c`."""
     terms = affinity.required.node_selector_terms if affinity is not None and affinity.required is not None else []
-    parts = [" and ".join(map(_expression, term.match_expressions)) for term in terms if term.match_expressions]
+    parts = [" and ".join(map(requirement_text, term.match_expressions)) for term in terms if term.match_expressions]
     return ", or ".join(parts) or "what no node has"
-
-
-def _expression(raw: SelectorRequirement) -> str:
-    if raw.operator in ("Exists", "DoesNotExist"):
-        return f"{raw.key} {'present' if raw.operator == 'Exists' else 'absent'}"
-    values = ", ".join(raw.values)
-    operator = _OPERATORS.get(raw.operator, raw.operator)
-    return f"{raw.key} {operator} {values if raw.operator in ('Gt', 'Lt') else f'[{values}]'}"
 
 
 def _allows(terms: list[TopologySelectorTerm], labels: dict[str, str]) -> bool:
@@ -251,8 +241,8 @@ def _allows(terms: list[TopologySelectorTerm], labels: dict[str, str]) -> bool:
 
 
 def _topologies(terms: list[TopologySelectorTerm]) -> str:
-    parts = [" and ".join(f"{e.key} in [{', '.join(e.values)}]" for e in t.match_label_expressions) for t in terms]
-    return ", or ".join(filter(None, parts))
+    wanted = [[SelectorRequirement(e.key, "In", e.values) for e in term.match_label_expressions] for term in terms]
+    return ", or ".join(" and ".join(map(requirement_text, each)) for each in wanted if each)
 
 
 _DISKS = {"gce": "GCE disk", "ebs": "EBS volume", "iscsi": "iSCSI target", "rbd": "Ceph image"}

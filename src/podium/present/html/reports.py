@@ -15,7 +15,6 @@ from podium.answers import (
     Disrupted,
     Disruption,
     Finding,
-    NodeMix,
     NodesNeeded,
     SpecConstraint,
     TimelineTuning,
@@ -55,7 +54,7 @@ from podium.present.notebook import heat_map, pending_table, rejection_table, wo
 from podium.present.simulation import outcome
 from podium.present.text import amount, share, to_yaml
 from podium.present.upgrade import counts_by_kind, places, to_lines
-from podium.wording import counted, joined, listed
+from podium.wording import counted, listed
 
 _LEGEND = "Weighted scores. The darker, the more of a plugin's points; each plugin has its own scale."
 
@@ -246,13 +245,9 @@ def _where(answer: Capacity) -> Markup:
 
 def _needed(needed: NodesNeeded) -> Markup:
     mixes = [("best", needed.best), *((f"{name} alone", mix) for name, mix in needed.alone.items())]
-    rows = [(what, _mixed(mix), f"{mix.price:,.2f}", f"{len(mix.left):,}") for what, mix in mixes]
+    rows = [(what, capacity_text.mix_text(mix), f"{mix.price:,.2f}", f"{len(mix.left):,}") for what, mix in mixes]
     numbers = (Heading(title, right=True) for title in ("Price", "Pods left"))
     return section("Nodes needed", table(["Mix", "Nodes", *numbers], rows))
-
-
-def _mixed(mix: NodeMix) -> str:
-    return joined([f"{count:,} {name}" for name, count in mix.counts.items()]) or "none helps"
 
 
 def disruption_page(found: Disruption | WorstCase) -> str:
