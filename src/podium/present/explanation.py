@@ -14,7 +14,7 @@ from podium.framework.suggested_change import Obstacle, RejectedNodes
 from podium.model import Pod
 from podium.plugins.storage.storage_detail import claims_detail
 from podium.present.decision_text import NO_OBSTACLES, WIDTH, explain, obstacle_text, preemption_document, words
-from podium.present.text import API_VERSION, Column, Line, styled, table, to_csv, wrapped
+from podium.present.text import API_VERSION, Column, Line, Sentence, flowing, styled, table, to_csv, wrapped
 from podium.wording import counted
 
 if TYPE_CHECKING:
@@ -207,9 +207,7 @@ def to_rows(explained: Explained) -> str:
 
 def why_not_lines(answer: WhyNot, *, width: int = WIDTH) -> list[Line]:
     """Where the pod goes, what keeps it off the node, and which changes would send it there."""
-    sentences = list(_words(answer))
-    lines = [line for sentence in sentences for line in wrapped(sentence, width)]
-    lines[0] = lines[0]._replace(style="green" if answer.goes_there else "red")
+    lines = flowing(why_not_sentences(answer), width)
     if answer.blockers and not answer.decision.error:
         lines += [Line(""), Line(f"WHAT KEEPS IT OFF {answer.node}", "bold")]
         for status in answer.blockers:
@@ -221,6 +219,12 @@ def why_not_lines(answer: WhyNot, *, width: int = WIDTH) -> list[Line]:
     if not answer.goes_there:
         lines += [Line(""), *_suggestion_lines(answer, width)]
     return lines
+
+
+def why_not_sentences(answer: WhyNot) -> list[Sentence]:
+    """Where the pod goes, and whether it fits on the node."""
+    first, *others = _words(answer)
+    return [Sentence(first, "green" if answer.goes_there else "red"), *map(Sentence, others)]
 
 
 def _words(answer: WhyNot) -> Iterator[str]:

@@ -32,8 +32,7 @@ from podium.manifests.yaml_documents import yaml_documents
 from podium.model import Node, Pod
 from podium.model.pod import DEFAULT_SCHEDULER_NAME, belongs_to_node
 from podium.model.selectors import CORDONED
-from podium.present.disruption import to_lines
-from podium.present.html.page import UNLIMITED, opening
+from podium.present.disruption import sentences
 from podium.present.text import API_VERSION
 from podium.web import _questions as questions
 from podium.web._questions import Manifest, Question, ScoreSettings
@@ -236,7 +235,7 @@ def _fail(step: questions.FailStep, cluster: Cluster, subject: Subject) -> tuple
 
 
 def _disrupted(found: answers.Disruption) -> tuple[list[str], Cluster]:
-    return opening(to_lines(found, width=UNLIMITED)), found.cluster
+    return [each.alone for each in sentences(found)], found.cluster
 
 
 @_do.register
