@@ -50,6 +50,8 @@ class Eviction(NamedTuple):
     """How many other nodes were rejected for a reason of this sort, but have no pod of a lower priority."""
     nobody_because: str = ""
     """Why the pod may not evict any pod on any node."""
+    lacks_devices: bool = False
+    """Whether nodes have too few free devices, for which the scheduler evicts no pods."""
 
 
 @dataclass(frozen=True, slots=True)

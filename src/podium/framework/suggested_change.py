@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_data
-from enum import IntFlag, auto
+from enum import IntFlag, StrEnum, auto
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -100,6 +100,19 @@ class RejectedPod(NamedTuple):
 
 
 # -- what is in the way --------------------------------------------------------------------------------------------
+
+
+class SpecPart(StrEnum):
+    """A part of a pod's spec that rules out nodes."""
+
+    NODE_AFFINITY = "node affinity"
+    AFFINITY = "pod affinity"
+    ANTI_AFFINITY = "pod anti-affinity"
+    OTHERS = "anti-affinity of others"
+    """Required by pods that run already."""
+    SPREAD = "spread"
+    VOLUME = "volume"
+    PORT = "host port"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from podium.framework.suggested_change import (
     Obstacle,
     RejectedNodes,
     RejectedPod,
+    SpecPart,
     WaitingPod,
     edit_pod,
     edit_running,
@@ -341,6 +343,16 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
     AFFINITY = Status.unresolvable(REASON_AFFINITY)
     ANTI_AFFINITY = Status.unschedulable(REASON_ANTI_AFFINITY)
     EXISTING = Status.unschedulable(REASON_EXISTING)
+    CONSTRAINTS = MappingProxyType(
+        {
+            REASON_AFFINITY: SpecPart.AFFINITY,
+            REASON_ANTI_AFFINITY: SpecPart.ANTI_AFFINITY,
+            REASON_EXISTING: SpecPart.OTHERS,
+        }
+    )
+
+    def constraint_of(self, reason: str) -> SpecPart | None:
+        return self.CONSTRAINTS.get(reason)
 
     def __init__(self, args: object = None) -> None:
         super().__init__(args)

@@ -22,6 +22,7 @@ from podium.framework.suggested_change import (
     Obstacle,
     RejectedNodes,
     RejectedPod,
+    SpecPart,
     WaitingPod,
     edit_pod,
     label_node,
@@ -61,6 +62,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesByMa
 
     name = "NodeAffinity"
     title = "NodeAff"
+    constraint = SpecPart.NODE_AFFINITY
     reads = Aspect.LABELS
     REASON_POD = "node(s) didn't match Pod's node affinity/selector"
     REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"

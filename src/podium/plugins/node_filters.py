@@ -23,6 +23,7 @@ from podium.framework.suggested_change import (
     Obstacle,
     RejectedNodes,
     RejectedPod,
+    SpecPart,
     WaitingPod,
     edit_pod,
     evict,
@@ -168,6 +169,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     name = "NodePorts"
     needs = frozenset((("filter", "preFilter"),))
     reads = Aspect.PORTS
+    constraint = SpecPart.PORT
     REASON = "node(s) didn't have free ports for the requested pod ports"
 
     def sign(self, pod: PodView) -> Hashable:

@@ -36,6 +36,7 @@ from podium.framework.suggested_change import (
     Obstacle,
     RejectedNodes,
     RejectedPod,
+    SpecPart,
     WaitingPod,
     edit_pod,
     evict_few,
@@ -251,6 +252,7 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
     name = "PodTopologySpread"
     needs = frozenset((("filter", "preFilter"), ("score", "preScore")))
     title = "Spread"
+    constraint = SpecPart.SPREAD
     REASON = "node(s) didn't match pod topology spread constraints"
     REASON_LABEL = f"{REASON} (missing required label)"
     TOO_CROWDED, LACKS_LABEL = Status.unschedulable(REASON), Status.unresolvable(REASON_LABEL)

@@ -12,7 +12,6 @@ from podium.engine.decision import Decision, Eviction, Scored, lead, not_looked_
 from podium.engine.preemption.dry_runs import Candidate
 from podium.framework.status import Status
 from podium.framework.suggested_change import Obstacle
-from podium.plugins.dynamic_resources import DynamicResources
 from podium.present.text import Column, Line, fitting, styled, table, table_with_text, wrapped
 from podium.wording import counted, joined, listed
 
@@ -214,7 +213,7 @@ def _about_eviction(decision: Decision, eviction: Eviction) -> Iterator[str]:
             "there" if helpful == decision.node_count else f"on the {counted(helpful, 'node')} where that could help"
         )
         yield f"No pod {where} has a lower priority, so evicting cannot help."
-    elif any(status.reasons == (DynamicResources.REASON_NOT_FOUND,) for status in decision.rejected.values()):
+    elif eviction.lacks_devices:
         yield "The scheduler evicts no pods for devices."
     elif decision.rejected:
         yield "Evicting pods would not help."

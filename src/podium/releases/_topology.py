@@ -26,7 +26,7 @@ from podium.framework import (
     Status,
     Verdict,
 )
-from podium.framework.suggested_change import Change, RejectedPod
+from podium.framework.suggested_change import Change, RejectedPod, SpecPart
 from podium.model import Pod, TopologySpreadConstraint
 from podium.model.selectors import Selector, label_selector, required_node_affinity
 from podium.plugins.inter_pod_affinity import InterPodAffinity, existing_terms, own_terms
@@ -182,6 +182,7 @@ class LegacyPodTopologySpread(OfRelease, PreFilterPlugin, FilterPlugin, PreScore
 
     name = "PodTopologySpread"
     title = "Spread"
+    constraint = SpecPart.SPREAD
     REASON = "node(s) didn't match pod topology spread constraints"
 
     def __init__(self, args: object = None) -> None:
