@@ -237,7 +237,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a node that is not there": (("why-not", "web", "n9"), "node 'n9' is not in the cluster"),
     "a pod nobody knows": (("why-not", "gone", "n1"), "pod 'gone' is not in the input"),
-    "a profile nobody knows": (("why-not", "web", "n1", "--profile", "x"), "no profile for scheduler name 'x'"),
+    "a profile nobody knows": (("why-not", "web", "n1", "--profile", "x"), "profile 'x' is not in the configuration"),
 }
 
 

@@ -260,7 +260,7 @@ def test_volumes_in_another_zone_cannot_be_helped() -> None:
 
     assert [status.plugin for status in answer.blockers] == ["VolumeBinding"]
     assert [one.text for one in answer.obstacles["VolumeBinding"]] == [
-        f"claim data is bound to disk, whose node affinity needs {ZONE} in [b]"
+        f"claim data is bound to disk, whose node affinity needs {ZONE} In b"
     ]
     assert answer.suggestions == ()
 

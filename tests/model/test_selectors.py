@@ -14,13 +14,16 @@ from podium.model.objects import Node, Taint
 from podium.model.pod import Affinity, NodeAffinity, Pod, PodSpec, Toleration
 from podium.model.selectors import (
     CORDONED,
+    Requirement,
     any_tolerates,
+    condition_text,
     cordoned,
     label_selector,
     match_labels,
     node_term,
     node_terms,
     required_node_affinity,
+    requirement_text,
     tolerates,
     uncordoned,
     untolerated,
@@ -241,3 +244,19 @@ def test_a_node_is_cordoned_and_uncordoned_with_its_taint(node: Node) -> None:
     assert (off.spec.unschedulable, off.spec.taints) == (False, others)
     assert uncordoned(on) == off
     assert cordoned(off) == on == cordoned(on)
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "text"),
+    [
+        ("In", ["b", "a"], "zone In a,b"),
+        ("NotIn", ["a"], "zone NotIn a"),
+        ("Exists", [], "zone Exists"),
+        ("Gt", ["3"], "zone Gt 3"),
+    ],
+)
+def test_a_requirement_in_words(operator: str, values: list[str], text: str) -> None:
+    written = SelectorRequirement("zone", operator, values)
+
+    assert requirement_text(written) == requirement_text(Requirement("zone", operator, frozenset(values))) == text
+    assert f"zone {condition_text(written)}" == text

@@ -211,8 +211,8 @@ def test_a_detail_stands_under_the_reason() -> None:
     ]
     assert tail(alike, 3) == [
         "          node-a, node-b, node-c",
-        "          claim data is bound to data-volume, whose node affinity needs disk in",
-        "            [ssd]",
+        "          claim data is bound to data-volume, whose node affinity needs disk In",
+        "            ssd",
     ]
 
 

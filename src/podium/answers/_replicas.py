@@ -23,25 +23,12 @@ from podium.manifests.expansion import (
     with_claims_as_volumes,
 )
 from podium.manifests.workloads import expand_daemon_set, ordinal_labels
-from podium.model.devices import ResourceClaim, ResourceClaimTemplate
+from podium.model.devices import ResourceClaimTemplate
 from podium.model.objects import DaemonSet, PersistentVolumeClaim, StatefulSet, StorageClass
 from podium.model.pod import Pod, belongs_to_node, is_of_daemon_set, is_recreated
 from podium.plugins.storage.claims import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, claim_name
 
 _OF_BINDING = (BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE)
-
-
-def put_back(cluster: Cluster, pod: Pod, node: str, held: Iterable[ResourceClaim] = ()) -> None:
-    """Put a pod back on its node, whether the pod was bound or only placed there.
-
-    `held` are the claims that its end changed, as they were before.
-    """
-    if pod.spec.node_name:
-        cluster.add(pod)
-    else:
-        cluster.assume(pod, node)
-    for claim in held:
-        cluster.update(claim)
 
 
 def with_claims(pod: Pod, cluster: Cluster) -> Pod:

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from podium.answers._candidate_changes import TrialState, candidate_changes, rejection, wins
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration, Profile
+from podium.config.profiles import check_profile
 from podium.engine import Decision, Scheduler
-from podium.engine.decision import scored
+from podium.engine.decision import scored, why_finished
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError
 from podium.framework import Status
@@ -203,6 +204,8 @@ def why_not(
     made = SchedulerOptions.of if "tie_break" in keywords else SchedulerOptions.steady
     options = made(config, **keywords)
     with closing(Scheduler(cluster, options)) as scheduler:
+        if profile is not None:
+            check_profile(profile, scheduler.frameworks)
         scheduler.framework_of(pod)
         settings = scheduler.config
     with closing(TrialState(cluster, pod, _until_one_rejects(settings), options)) as trial:
@@ -220,7 +223,7 @@ def why_not(
 def undecided(pod: Pod, profile: str | None = None) -> Pod:
     """The pod as if it had no node yet, to be decided by its own profile or another."""
     if pod.finished:
-        raise InputError(f"pod {pod.key} has finished ({pod.status.phase}) and needs no node")
+        raise InputError(f"pod {pod.key} {why_finished(pod)}")
     return replace(pod, spec=replace(pod.spec, node_name="", scheduler_name=profile or pod.spec.scheduler_name))
 
 

@@ -257,6 +257,45 @@ def nodes_needed(
     return _Search(templates, _Room(cluster, rest, templates), len(rest), left).run()
 
 
+@dataclass(frozen=True, slots=True)
+class CapacityQuestion:
+    """How many more pods of some templates fit, and how many nodes the others, or the pending pods, need."""
+
+    templates: Sequence[Pod]
+    mix: Sequence[int]
+    """How many pods of each template come in turn; empty if each template is counted on its own."""
+    at_least: int
+    """How many pods there are to be: nodes are added for those that do not fit."""
+    limit: int
+    offers: Sequence[NodeTemplate]
+    """The nodes that can be added; empty if that is not asked."""
+    excluded: Sequence[str]
+    """The nodes that do not count."""
+
+    @property
+    def counts_each(self) -> bool:
+        """Whether every template is counted on its own."""
+        return len(self.templates) > 1 and not self.mix and not self.offers
+
+    def count_each(self, cluster: Cluster, options: SchedulerOptions) -> list[Capacity]:
+        """How many pods of each template fit while there are none of the others."""
+        cluster = without_nodes(cluster, self.excluded)
+        return [capacity(cluster, template, options, limit=self.limit) for template in self.templates]
+
+    def count(self, cluster: Cluster, options: SchedulerOptions) -> tuple[Capacity | None, NodesNeeded | None]:
+        """How many pods fit, if there are templates; how many nodes the rest needs, if nodes are offered."""
+        cluster = without_nodes(cluster, self.excluded)
+        found, waiting = None, list(cluster.pending.values())
+        if self.templates:
+            most = self.limit or (self.at_least if self.offers else 0)
+            found = capacity(cluster, self.templates, options, mix=self.mix, limit=most)
+            cluster, waiting = found.cluster, []
+            if self.offers:
+                more = pods_of(self.templates, found.mix, cluster)
+                waiting = [pod for _, pod in islice(more, max(self.at_least - found.count, 0))]
+        return found, nodes_needed(cluster, waiting, self.offers, options) if self.offers else None
+
+
 def _waits_for_a_node(pod: Pod, scheduler: Scheduler) -> bool:
     return not pod.spec.scheduling_gates and pod.spec.scheduler_name in scheduler.frameworks
 

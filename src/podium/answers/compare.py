@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_data
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Unpack
 
 from msgspec.structs import replace
 
@@ -180,6 +180,16 @@ class Way:
     release: AnyRelease = CURRENT
     name: str = ""
     """The name to show: a file's name or a release."""
+
+
+def check_ways(before: Way, after: Way) -> None:
+    """Refuse two sides with nothing to compare."""
+    if (before.name, before.config, before.cluster) == (after.name, after.config, after.cluster):
+        refuse_same(before.name)
+
+
+def refuse_same(name: str) -> NoReturn:
+    raise InputError(f"both ways are the same: {name}; name two that differ")
 
 
 @dataclass(frozen=True, slots=True)

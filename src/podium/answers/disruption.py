@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -12,10 +13,11 @@ from math import comb
 from typing import Any, Literal
 
 from podium.answers._candidate_changes import SpecConstraint, spec_constraints
-from podium.answers._replicas import Recreation, put_back
+from podium.answers._replicas import Recreation
 from podium.answers.measures import domains
 from podium.cluster import Cluster, PodInfo
 from podium.cluster.budgets import BudgetHealth, Health
+from podium.cluster.cluster import TakenOff
 from podium.engine import Scheduler
 from podium.engine.scheduler import SchedulerOptions
 from podium.engine.select import TieBreak
@@ -451,9 +453,39 @@ def worst_domain(
     return WorstCase(fail(cluster, nodes, settings), f"{key}={value}", True, trials.tried, len(by_value))
 
 
-def trials_needed(cluster: Cluster, number: int, most: int = MOST_SETS) -> int:
-    """The maximum number of sets that `worst_nodes` tries."""
+def worst_case(
+    cluster: Cluster,
+    lost: str,
+    settings: DisruptionSettings = DisruptionSettings(),
+    *,
+    most: int = MOST_SETS,
+    on_tried: Callable[[], object] = lambda: None,
+) -> WorstCase:
+    """The worst loss of so many nodes, if `lost` is a number, else of the nodes that share a value of that label."""
+    number = _number(lost)
+    if number is None:
+        return worst_domain(cluster, lost, settings, on_tried=on_tried)
+    return worst_nodes(cluster, number, settings, most=most, on_tried=on_tried)
+
+
+def trials_needed(cluster: Cluster, lost: str, most: int = MOST_SETS) -> int:
+    """The maximum number of sets of nodes that `worst_case` tries."""
+    number = _number(lost)
+    if number is None:
+        return len(set(domains(cluster, SHORT_KEYS.get(lost, lost)).values()))
     return min(comb(cluster.node_count, number), most)
+
+
+def _number(lost: str) -> int | None:
+    """The number of nodes to lose; None for a label."""
+    if not _NUMBER.fullmatch(lost):
+        return None
+    if int(lost) < 1:
+        raise InputError("at least one node has to fail")
+    return int(lost)
+
+
+_NUMBER = re.compile("-?[0-9]{1,18}")
 
 
 def busiest(cluster: Cluster) -> list[str]:
@@ -514,11 +546,11 @@ class _Trials:
             self._scheduler.nominations.forget(each.pod)
             found = self._original.find_pod(key)
             if found is not None and found[1] in cluster.rows:
-                put_back(cluster, found[0], str(found[1]))
+                cluster.put_back(TakenOff(found[0], str(found[1])))
         for node, pods in reversed(lost):
             cluster.add(node)
             for pod in pods:
-                put_back(cluster, pod, node.name)
+                cluster.put_back(TakenOff(pod, node.name))
         for item in cluster.store.since(version) or ():
             before = self._original.store.of(type(item)).get(item.name, item.namespace)
             if before is not None:

@@ -291,9 +291,9 @@ class RunTrials(Protocol):
 class Workers(Protocol):
     """Other processes, on any machine, that call a method of a shared object for many items."""
 
-    def run(
-        self, method: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]
-    ) -> Iterator[tuple[int, Any]]: ...
+    def run(self, method: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        """Yield the result of each item as it is finished, with its index; an exception if no worker could do it."""
+        ...
 
 
 def trials_on(runner: TrialRunner, workers: Workers) -> RunTrials:

@@ -132,11 +132,10 @@ def _ways(
     registry: Registry,
 ) -> tuple[Way, Way]:
     """The two sides that the options ask for."""
-    from podium.answers import Way
+    from podium.answers import Way, check_ways
     from podium.cli.inputs import mention, read_config, read_objects
     from podium.cluster import Cluster
     from podium.engine.release import CURRENT, release_of
-    from podium.errors import InputError
     from podium.manifests import expand_workloads
 
     _check_axes({"--config": configs, "--cluster": clusters, "--release": releases})
@@ -155,8 +154,7 @@ def _ways(
         differs = release if releases_of[0] != releases_of[1] else ""
         name = (cluster if len(clusters) == 2 else differs) or config or _unnamed(objects)
         ways.append(Way(cluster=built, config=settings, release=release, name=name))
-    if ways[0].name == ways[1].name and ways[0].config == ways[1].config and ways[0].cluster is ways[1].cluster:
-        raise InputError(f"both ways are the same: {ways[0].name}; name two that differ")
+    check_ways(*ways)
     return ways[0], ways[1]
 
 
@@ -202,11 +200,10 @@ def _compare_timelines(
 
 
 def _timeline_ways(sides: _Sides, registry: Registry) -> tuple[TimelineWay, TimelineWay]:
-    from podium.answers.compare import TimelineWay
+    from podium.answers.compare import TimelineWay, refuse_same
     from podium.autoscaling import read_node_groups
     from podium.cli.inputs import read_config, read_objects
     from podium.engine.release import CURRENT, release_of
-    from podium.errors import InputError
     from podium.manifests import Objects
 
     given = {
@@ -237,7 +234,7 @@ def _timeline_ways(sides: _Sides, registry: Registry) -> tuple[TimelineWay, Time
             )
         )
     if twice and len({*given[twice]}) == 1:
-        raise InputError(f"both ways are the same: {given[twice][0]}; name two that differ")
+        refuse_same(given[twice][0])
     return ways[0], ways[1]
 
 

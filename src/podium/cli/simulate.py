@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -285,20 +286,16 @@ def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options
 
 def seconds(text: str) -> float:
     """A time on the command line: seconds, or a duration like 1h30m."""
-    from podium.config.fields import SECOND, parse_duration
+    from podium.config.fields import seconds_of
     from podium.errors import InputError
-    from podium.timeline.events import LONGEST
 
+    given: float | str = text
+    with suppress(ValueError):
+        given = float(text)
     try:
-        time = float(text)
-    except ValueError:
-        try:
-            time = parse_duration(text) / SECOND
-        except ValueError:
-            raise InputError(f"{text!r} is not a time such as 3600 or 1h30m") from None
-    if not 0 <= time <= LONGEST:
-        raise InputError(f"{text!r} is not a time from 0 on, up to ten years")
-    return time
+        return seconds_of(given, "time", "3600")
+    except ValueError as error:
+        raise InputError(f"{text!r} {error}") from None
 
 
 def _write_files(chosen: TimelineOptions, result: TimelineResult) -> None:

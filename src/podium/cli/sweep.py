@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,12 +27,6 @@ if TYPE_CHECKING:
     from podium.sweep import Row, SweepResult, Workers
 
 
-class Rows(StrEnum):
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
-
-
 def sweep(
     file: Annotated[str, typer.Argument(metavar="SWEEP.yaml", help="What to run; docs/research.md describes it.")],
     out: Annotated[
@@ -45,7 +38,7 @@ def sweep(
         typer.Option("--jobs", metavar="N", min=1, help="How many processes; one per processor unless given."),
     ] = None,
     dask: options.Dask = None,
-    output: Annotated[Rows, typer.Option("-o", "--output", help="What to write to stdout.")] = Rows.TABLE,
+    output: Output = Format.TABLE,
 ) -> int:
     """Run every combination of a sweep file and write rows.csv, rows.parquet, summary.csv and plot.svg.
 
@@ -100,18 +93,16 @@ def _write(result: SweepResult, folder: str) -> None:
         warn(f"rows.parquet is left out: {error}")
 
 
-def _show(result: SweepResult, output: Rows, folder: str) -> None:
-    from podium.cli.output import print_lines
-    from podium.present.text import to_json
+def _show(result: SweepResult, output: Format, folder: str) -> None:
+    from podium.cli.output import emit
     from podium.present.tuning import sweep_document, sweep_lines
 
-    match output:
-        case Rows.CSV:
-            print(result.to_csv(), end="")
-        case Rows.JSON:
-            print(to_json(sweep_document(result)))
-        case Rows.TABLE:
-            print_lines(sweep_lines(result, folder))
+    emit(
+        output,
+        lines=lambda: sweep_lines(result, folder),
+        document=lambda: sweep_document(result),
+        rows=lambda: result.to_csv().rstrip("\n"),
+    )
 
 
 def import_trace(

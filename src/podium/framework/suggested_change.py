@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_data
-from enum import IntFlag, auto
+from enum import IntFlag, StrEnum, auto
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from podium.model import ContainerImage, Node, Object, Pod, Taint, Toleration
 from podium.model.objects import HOSTNAME
 from podium.model.pod import ends_with_node
 from podium.model.resources import CPU, pod_resources
-from podium.model.selectors import Requirement, uncordoned
+from podium.model.selectors import Requirement, condition_text, requirement_text, uncordoned
 from podium.rules import Rules
 from podium.wording import joined
 
@@ -102,6 +102,19 @@ class RejectedPod(NamedTuple):
 # -- what is in the way --------------------------------------------------------------------------------------------
 
 
+class SpecPart(StrEnum):
+    """A part of a pod's spec that rules out nodes."""
+
+    NODE_AFFINITY = "node affinity"
+    AFFINITY = "pod affinity"
+    ANTI_AFFINITY = "pod anti-affinity"
+    OTHERS = "anti-affinity of others"
+    """Required by pods that run already."""
+    SPREAD = "spread"
+    VOLUME = "volume"
+    PORT = "host port"
+
+
 @dataclass(frozen=True, slots=True)
 class Obstacle:
     """The thing that keeps a pod off a node: a taint, a label, a port, an amount that is missing."""
@@ -130,9 +143,9 @@ class RejectedNodes(NamedTuple):
 def unmet_label(owner: str, requirement: Requirement, labels: Mapping[str, str]) -> Obstacle:
     """A node label that does not meet a requirement of `owner`, for example the pod's nodeSelector."""
     key, has = requirement.key, labels.get(requirement.key)
-    wanted = f"{requirement.operator} {','.join(sorted(requirement.values))}".strip()
+    wanted = condition_text(requirement)
     is_one_value = requirement.operator == "In" and len(requirement.values) == 1
-    wants = f"{key}={next(iter(requirement.values))}" if is_one_value else f"{key} {wanted}"
+    wants = f"{key}={next(iter(requirement.values))}" if is_one_value else requirement_text(requirement)
     there = f"has no label {key}" if has is None else f"has {key}={has}"
     return Obstacle("label", f"{owner} wants {wants}, node {there}", {"label": key, "wants": wanted, "has": has})
 

@@ -61,6 +61,16 @@ def _integer(text: str) -> int | None:
     return number if number in INT64 else None
 
 
+def condition_text(requirement: Requirement | SelectorRequirement) -> str:
+    """The operator and values of a requirement: `In a,b`, `Exists`."""
+    return f"{requirement.operator} {','.join(sorted(requirement.values))}".rstrip()
+
+
+def requirement_text(requirement: Requirement | SelectorRequirement) -> str:
+    """A requirement as one writes it for kubectl: `zone In a,b`, `disk Exists`."""
+    return f"{requirement.key} {condition_text(requirement)}"
+
+
 class Requirement(NamedTuple):
     """One `key operator values` test of a label."""
 

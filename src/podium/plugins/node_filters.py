@@ -17,6 +17,7 @@ from podium.framework.fast_paths import NormalizesByMax
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin
 from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import (
+    SpecPart,
     edit_pod,
     evict_few,
     is_about_itself,
@@ -161,6 +162,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     name = "NodePorts"
     needs = frozenset((("filter", "preFilter"),))
     reads = Aspect.PORTS
+    constraint = SpecPart.PORT
     REASON = "node(s) didn't have free ports for the requested pod ports"
 
     def sign(self, pod: PodView) -> Hashable:

@@ -23,6 +23,7 @@ from podium.framework.fast_paths import ByNodeLabels, ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import (
+    SpecPart,
     edit_pod,
     evict_few,
     is_placed,
@@ -238,6 +239,7 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
     name = "PodTopologySpread"
     needs = frozenset((("filter", "preFilter"), ("score", "preScore")))
     title = "Spread"
+    constraint = SpecPart.SPREAD
     REASON = "node(s) didn't match pod topology spread constraints"
     REASON_LABEL = f"{REASON} (missing required label)"
     TOO_CROWDED, LACKS_LABEL = Status.unschedulable(REASON), Status.unresolvable(REASON_LABEL)

@@ -15,8 +15,10 @@ from podium.present.text import (
     API_VERSION,
     Column,
     Line,
+    Sentence,
     amount,
     fitting,
+    flowing,
     share,
     styled,
     table,
@@ -71,9 +73,9 @@ def to_lines(simulation: Simulation, *, width: int = WIDTH, everything: bool = F
     At most ten workloads and nodes are shown, unless `everything`.
     """
     if not simulation.placements:
-        return [Line("Nothing is pending: no pod of the input waits for a node.", "green")]
+        return flowing([summary(simulation)], width)
     return [
-        _summary(simulation),
+        *flowing([summary(simulation)], width),
         Line(""),
         *_workload_lines(workloads(simulation), width, everything),
         *_pending_lines(simulation, width, everything),
@@ -85,16 +87,18 @@ def to_lines(simulation: Simulation, *, width: int = WIDTH, everything: bool = F
     ]
 
 
-def _summary(simulation: Simulation) -> Line:
+def summary(simulation: Simulation) -> Sentence:
+    """How many of the pending pods fit."""
+    if not simulation.placements:
+        return Sentence("Nothing is pending: no pod of the input waits for a node.", "green")
     pods = counted(len(simulation.placements), "pending pod")
     if simulation.fits:
-        return Line(f"{pods}: all fit." if len(simulation.placements) > 1 else f"{pods}: it fits.", "green")
+        return Sentence(f"{pods}: all fit." if len(simulation.placements) > 1 else f"{pods}: it fits.", "green")
     if not simulation.placed:
-        return Line(f"{pods}: {'none fits' if len(simulation.placements) > 1 else 'it does not fit'}.", "red")
+        return Sentence(f"{pods}: {'none fits' if len(simulation.placements) > 1 else 'it does not fit'}.", "red")
     fit, do_not = len(simulation.placed), len(simulation.pending)
-    return Line(
-        f"{pods}: {fit:,} {'fits' if fit == 1 else 'fit'}, {do_not:,} {'does' if do_not == 1 else 'do'} not.", "red"
-    )
+    verbs = ("fits" if fit == 1 else "fit", "does" if do_not == 1 else "do")
+    return Sentence(f"{pods}: {fit:,} {verbs[0]}, {do_not:,} {verbs[1]} not.", "red")
 
 
 def _workload_lines(found: Sequence[WorkloadPlacement], width: int, everything: bool) -> list[Line]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 
 from podium.cluster import Aspect, Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, round_half_away
-from podium.config.plugin_args import CPU_AND_MEMORY, ResourceSpec, UtilizationShapePoint
+from podium.config.plugin_args import CPU_AND_MEMORY, ResourceSpec, UtilizationShapePoint, value_on_shape
 from podium.framework import CycleState, ScorePlugin
 from podium.framework.plugin import PodView
 from podium.model import Container, Pod, PodSpec, ResourceList
@@ -264,8 +264,8 @@ class RequestedToCapacityRatioPriority(ResourcePriority):
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
         ratio = args if isinstance(args, RatioArgs) else RatioArgs()
-        scale = self.rules.max_score // 10
-        self._curve = np.array([_at(ratio.shape, scale, percent) for percent in range(101)], dtype=np.int64)
+        scores = [value_on_shape(ratio.shape, percent, self.rules.max_score) for percent in range(101)]
+        self._curve = np.array(scores, dtype=np.int64)
         self.resources = ratio.resources
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
@@ -281,18 +281,6 @@ class RequestedToCapacityRatioPriority(ResourcePriority):
         if not self.rules.ratio_leaves_out_zeros:
             return total // np.maximum(weights, 1)
         return np.where(weights == 0, 0, round_half_away(total / np.maximum(weights, 1)))
-
-
-def _at(shape: Sequence[UtilizationShapePoint], scale: int, percent: int) -> int:
-    """The score at a utilization; the increase since the last point is truncated toward zero."""
-    points = [(point.utilization, point.score * scale) for point in shape]
-    for place, (x, y) in enumerate(points):
-        if percent <= x:
-            if place == 0:
-                return y
-            last_x, last_y = points[place - 1]
-            return last_y + int((y - last_y) * (percent - last_x) / (x - last_x))
-    return points[-1][1]
 
 
 class ResourceLimitsPriority(OfRelease, ScorePlugin):

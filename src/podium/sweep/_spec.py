@@ -15,7 +15,6 @@ from podium.engine.release import release_of
 from podium.engine.select import tie_break
 from podium.errors import InputError
 from podium.manifests.located import LocatedDocument, Section, is_number
-from podium.timeline.events import read_duration
 
 if TYPE_CHECKING:
     from optuna.trial import Trial
@@ -248,7 +247,7 @@ def read_sweep(file: str) -> SweepSpec:
         plugins=top.texts("plugins"),
         prepare=top.text("prepare", "-").strip("-"),
         measures=top.texts("measures"),
-        until=read_duration(top, "until") if "until" in top else None,
+        until=top.duration("until") if "until" in top else None,
     )
     top.done()
     _check(spec, top, varied)

@@ -21,11 +21,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from podium.config.fields import LONGEST
 from podium.errors import InputError, os_problem
 from podium.manifests import load, load_documents
 from podium.manifests.files import GZIP_MAGIC
 from podium.manifests.located import is_number
-from podium.timeline.events import LIFETIME, LONGEST
+from podium.timeline.events import LIFETIME
 from podium.traces.trace import Advance, Manifest, Trace, TraceEvent, is_text
 from podium.wording import counted
 

@@ -15,12 +15,14 @@ from podium.config.plugin_args import (
     MOST_ALLOCATED,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
+    value_on_shape,
 )
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import PluginScores
 from podium.framework import SUCCESS, CycleState
 from podium.framework.plugin import PreScorePlugin, ScorePlugin
-from podium.model import Pod
+from podium.model import Pod, Taint, Toleration
+from podium.model.selectors import requirement_text, untolerated
 from podium.plugins import IN_TREE
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.image_locality import counted_images
@@ -54,9 +56,7 @@ def formulas(
     cluster = scheduler.cluster
     framework = scheduler.frameworks[profile or pod.spec.scheduler_name]
     plugins = {each.plugin.name: each.plugin for each in framework.score}
-    unbound = replace(pod, spec=replace(pod.spec, node_name=""))
-    held = cluster.end(pod)
-    try:
+    with cluster.without(pod) as unbound:
         found = []
         for scores in decision.scores:
             plugin = plugins[scores.plugin]
@@ -74,10 +74,6 @@ def formulas(
                 plugin.pre_score(state, unbound, feasible)
             found.append(_formula(scores, ScoredNode(cluster, unbound, cluster.rows[node], plugin, state), node))
         return found
-    finally:
-        cluster.add(pod)
-        for claim in held:
-            cluster.update(claim)
 
 
 def _formula(scores: PluginScores, scored: ScoredNode, node: str) -> dict[str, Any]:
@@ -126,7 +122,7 @@ def _resources_fit(scored: ScoredNode) -> list[str]:
             score = taken * 100 // of
             lines.append(f"{name}: {sum_} {share}: {score} % are in use")
             if strategy.type != MOST_ALLOCATED:
-                score = _on_shape(score, [(point.utilization, point.score * 10) for point in strategy.shape or ()])
+                score = value_on_shape(strategy.shape or (), score)
                 lines[-1] += f", for which the shape gives {score}"
                 if not score:
                     continue
@@ -134,13 +130,6 @@ def _resources_fit(scored: ScoredNode) -> list[str]:
         weights += weight
     mean = f"({' + '.join(parts)}) / {weights}" if len(parts) > 1 or weights > 1 else "".join(parts) or "0"
     return [*lines, f"{strategy.type}: {mean}"]
-
-
-def _on_shape(at: int, points: list[tuple[int, int]]) -> int:
-    for (x0, y0), (x1, y1) in zip([points[0], *points], points, strict=False):
-        if at <= x1:
-            return y1 if x0 == x1 else y0 + int((y1 - y0) * (at - x0) / (x1 - x0))
-    return points[-1][1]
 
 
 def _balanced(scored: ScoredNode) -> list[str]:
@@ -168,17 +157,15 @@ def _deviation(shares: list[float]) -> float:
 
 
 def _taints(scored: ScoredNode) -> list[str]:
-    from podium.model.selectors import untolerated
-
     node = scored.cluster.node(scored.cluster.names[scored.row])
     prefer = [taint for taint in node.spec.taints if taint.effect == "PreferNoSchedule"]
     tolerations = [each for each in scored.pod.spec.tolerations if each.effect in ("", "PreferNoSchedule")]
-    unwanted = [taint for taint in prefer if _is_untolerated(untolerated, taint, tolerations)]
+    unwanted = [taint for taint in prefer if _is_untolerated(taint, tolerations)]
     named = ", ".join(f"{taint.key}={taint.value}" for taint in unwanted) or "none"
     return [f"PreferNoSchedule taints that the pod does not tolerate: {named}: {len(unwanted)}"]
 
 
-def _is_untolerated(untolerated: Callable[..., Any], taint: Any, tolerations: list[Any]) -> bool:
+def _is_untolerated(taint: Taint, tolerations: list[Toleration]) -> bool:
     # Checked as a NoSchedule taint, since PreferNoSchedule taints never reject a node.
     hard = replace(taint, effect="NoSchedule")
     return untolerated((hard,), [replace(each, effect="") for each in tolerations]) is not None
@@ -188,13 +175,9 @@ def _node_affinity(scored: ScoredNode) -> list[str]:
     affinity = scored.pod.spec.affinity and scored.pod.spec.affinity.node_affinity
     lines = []
     for term in affinity.preferred if affinity else ():
-        says = " and ".join(_requirement(each) for each in term.preference.match_expressions) or "no expression"
+        says = " and ".join(map(requirement_text, term.preference.match_expressions)) or "no expression"
         lines.append(f"prefers {says}: weight {term.weight}")
     return [*lines, "the sum of the weights of the preferences that the node meets"]
-
-
-def _requirement(each: Any) -> str:
-    return f"{each.key} {each.operator} {', '.join(each.values)}".strip()
 
 
 def _image_locality(scored: ScoredNode) -> list[str]:

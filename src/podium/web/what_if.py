@@ -32,8 +32,7 @@ from podium.manifests.yaml_documents import yaml_documents
 from podium.model import Node, Pod
 from podium.model.pod import DEFAULT_SCHEDULER_NAME, belongs_to_node
 from podium.model.selectors import cordoned, uncordoned
-from podium.present.disruption import to_lines
-from podium.present.html.page import UNLIMITED, opening
+from podium.present.disruption import sentences
 from podium.present.text import API_VERSION
 from podium.web import _questions as questions
 from podium.web._questions import Manifest, Question, ScoreSettings
@@ -234,7 +233,7 @@ def _fail(step: questions.FailStep, cluster: Cluster, subject: Subject) -> tuple
 
 
 def _disrupted(found: answers.Disruption) -> tuple[list[str], Cluster]:
-    return opening(to_lines(found, width=UNLIMITED)), found.cluster
+    return [each.alone for each in sentences(found)], found.cluster
 
 
 @_do.register
@@ -365,17 +364,12 @@ class ScoredPods:
 
     def _decide(self, pod: Pod) -> _Scores:
         """The scores of a pod as if it were not running yet."""
-        cluster = self.scheduler.cluster
-        held = cluster.end(pod)
         try:
-            found = self.scheduler.score(replace(pod, spec=replace(pod.spec, node_name="")))
+            with self.scheduler.cluster.without(pod) as unbound:
+                found = self.scheduler.score(unbound)
         except PodiumError:
             # A pod that cannot be decided has no node, whatever the weights.
             return NO_SCORES
-        finally:
-            cluster.add(pod)
-            for claim in held:
-                cluster.update(claim)
         plugins = [(scores.plugin, scores.weight) for scores in found.scores]
         kept = np.array([scores.normalized for scores in found.scores], dtype=np.int8)
         return _Scores(found.rows, plugins, kept, found.totals, found.best)

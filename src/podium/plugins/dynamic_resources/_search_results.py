@@ -41,11 +41,11 @@ from podium.wording import counted
 NODE_NAME_FIELD = "metadata.name"
 
 
-def allocation_of(taken: list[Taken], node_name: str, claim_uid: str, rules: Rules) -> AllocationResult:
+def allocation_of(taken: list[Taken], node_name: str, claim_uid: str) -> AllocationResult:
     """The allocation of one claim; share ids are the same in every run."""
     results = [_result(each, f"{claim_uid}/{number}") for number, each in enumerate(taken)]
     return AllocationResult(
-        devices=DeviceAllocationResult(results=results), node_selector=node_selector_of(taken, node_name, rules)
+        devices=DeviceAllocationResult(results=results), node_selector=node_selector_of(taken, node_name)
     )
 
 
@@ -66,7 +66,7 @@ def _result(taken: Taken, share: str) -> DeviceRequestAllocationResult:
     )
 
 
-def node_selector_of(taken: list[Taken], node_name: str, rules: Rules) -> NodeSelector | None:
+def node_selector_of(taken: list[Taken], node_name: str) -> NodeSelector | None:
     """The nodes that can use the devices: this node, the nodes that all selectors match, or None for all nodes."""
     fields: list[SelectorRequirement] = []
     expressions: list[SelectorRequirement] = []
@@ -150,7 +150,7 @@ class SearchResults:
         try:
             found = DeviceSearch(self.shapes, pools, inventory.in_use, classes, inventory.rules, most_steps).run()
             for taken in found or ():
-                node_selector_of(taken, node_name, inventory.rules)
+                node_selector_of(taken, node_name)
         except SearchTimeoutError:
             if inventory.rules.device_timeout_is_an_error:
                 self.codes[row], self.errors[row] = FAILED, AllocationError(f"node {node_name}: {TIMED_OUT}")

@@ -19,7 +19,7 @@ from podium.cluster.store import Store, is_owned_by
 from podium.framework import PodView
 from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import FilterPlugin
-from podium.framework.suggested_change import Obstacle, RejectedNodes, WaitingPod
+from podium.framework.suggested_change import Obstacle, RejectedNodes, SpecPart, WaitingPod
 from podium.model import (
     CSIStorageCapacity,
     PersistentVolume,
@@ -46,6 +46,8 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 class ForPodsWithVolumes(ForSomePods):
     """A plugin that does not concern pods without volumes."""
+
+    constraint = SpecPart.VOLUME
 
     def concerns(self, pod: PodView, cluster: Cluster) -> bool:
         return bool(pod.spec.volumes)
