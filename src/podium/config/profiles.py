@@ -431,7 +431,7 @@ def check_profile(profile: str, names: Iterable[str]) -> None:
     """Refuse a profile that is not one of a configuration's."""
     known = list(names)
     if profile not in known:
-        raise InputError(f"profile {profile!r} is not in the configuration; there is {', '.join(known)}")
+        raise InputError(f"profile {profile!r} is not in the configuration, which has {', '.join(known)}")
 
 
 def with_weight(profile: Mapping[str, Any], plugin: str, weight: int, api_version: str) -> dict[str, Any]:
