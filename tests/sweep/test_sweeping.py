@@ -222,6 +222,19 @@ def test_the_command_writes_everything_and_names_the_best(tmp_path: Path) -> Non
     assert (out / "plot.svg").read_text().count("<rect") == 1 + 4 + 2
 
 
+def test_a_plot_that_cannot_be_drawn_is_a_warning_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(result: SweepResult) -> str:
+        raise IndexError("tuple index out of range")
+
+    monkeypatch.setattr("podium.present.plot.sweep_plot", fail)
+    done = run("sweep", write_sweep(tmp_path), "--jobs", "1", "--out", tmp_path / "results")
+    assert (done.exit_code, done.stdout.startswith("Best: ")) == (0, True)
+    assert "warning: plot.svg is left out: IndexError: tuple index out of range" in done.stderr
+    assert (tmp_path / "results" / "rows.parquet").exists()
+
+
 def test_the_command_says_which_runs_failed(tmp_path: Path) -> None:
     write_module(tmp_path, FAILING % str(tmp_path))
     file = write_sweep(tmp_path, prepare="own_study:prepare", axes={"seed": [1, 2]}, minimize="placed")

@@ -92,12 +92,17 @@ def _write(result: SweepResult, folder: str) -> None:
 
     write_text(f"{folder}/rows.csv", result.to_csv())
     write_text(f"{folder}/summary.csv", result.summary_csv())
-    if result.best is not None:
-        write_text(f"{folder}/plot.svg", sweep_plot(result))
     try:
         result.write_parquet(f"{folder}/rows.parquet")
     except InputError as error:
         warn(f"rows.parquet is left out: {error}")
+    if result.best is not None:
+        try:
+            plot = sweep_plot(result)
+        except Exception as error:  # hours of runs are worth more than their picture
+            warn(f"plot.svg is left out: {type(error).__name__}: {error}")
+        else:
+            write_text(f"{folder}/plot.svg", plot)
 
 
 def _show(result: SweepResult, output: Rows, folder: str) -> None:

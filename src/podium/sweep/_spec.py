@@ -7,6 +7,7 @@ import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -73,14 +74,15 @@ class RangeAxis:
     def size(self) -> int:
         """How many numbers a grid tries."""
         assert self.step is not None
-        return math.floor((self.high - self.low) / self.step) + 1
+        return math.floor((_exact(self.high) - _exact(self.low)) / _exact(self.step)) + 1
 
     @property
     def values(self) -> Mapping[str, Any]:
         """The numbers that a grid tries, by label."""
         assert self.step is not None
-        numbers = (self.low + place * self.step for place in range(self.size))
-        return {self.label(number): self.value(self.label(number)) for number in numbers}
+        low, step = _exact(self.low), _exact(self.step)
+        labels = (self.label(float(low + place * step)) for place in range(self.size))
+        return {label: self.value(label) for label in labels}
 
     def suggested(self, trial: Trial) -> str:
         if self.whole:
@@ -114,6 +116,11 @@ class RangeAxis:
         if self.step is not None and not self.log:
             return self.size
         return int(self.high) - int(self.low) + 1 if self.whole else math.inf
+
+
+def _exact(number: float) -> Fraction:
+    """The number as it is written: 0.1 is a tenth, so that ten steps of it are 1."""
+    return Fraction(repr(number))
 
 
 AnyAxis = Axis | RangeAxis
