@@ -1,8 +1,8 @@
 """The table of the study: `python table.py results/summary.csv expected.csv` compares a sweep with the paper's figures.
 
 A row per trace, a column per policy: percent of the GPUs allocated at 130 % arrival, and the difference to what the
-paper's simulator got, where the paper has that trace and policy. The columns of `expected.csv` are workload, policy, arrived_percent_of_gpu_capacity and
-allocated_gpu_percent_mean.
+paper's simulator got, where the paper has that trace and policy. The columns of `expected.csv` are workload, policy,
+arrived_percent_of_gpu_capacity and allocated_gpu_percent_mean.
 """
 
 import csv

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from cli.running import pod as pod_of
 from podium.errors import InputError
 from podium.present.tuning import sweep_document
 from podium.sweep import Row, SweepResult, in_process, load_inputs, local_processes, read_sweep, sweep
-from sweep.sweep_files import STRATEGY, WEIGHT, write_module, write_sweep
+from sweep.sweep_files import STRATEGY, SWEEP, WEIGHT, write_module, write_sweep
 
 
 def swept(folder: Path, on_done: Callable[[Row], object] = lambda row: None, **fields: Any) -> SweepResult:
@@ -55,15 +56,72 @@ def test_a_sweep_that_is_started_again_does_what_is_missing(tmp_path: Path) -> N
     journal.write_bytes(b"".join(lines[:4]) + lines[4][:20])
     again = swept(tmp_path)
     assert again == whole
-    assert len(journal.read_bytes().splitlines()) == 9
+    assert len(journal.read_bytes().splitlines()) == 8
 
 
-def test_rows_of_other_inputs_are_not_mixed_in(tmp_path: Path) -> None:
+def runs_done(folder: Path) -> int:
+    """How many runs the journal has."""
+    return len((folder / "out" / "journal.jsonl").read_bytes().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("fields", "new"),
+    [
+        pytest.param({"minimize": None, "maximize": "nodes_in_use"}, 0, id="another goal"),
+        pytest.param({"axes": SWEEP["axes"] | {"seed": [1, 2, 3]}}, 4, id="one more seed"),
+        pytest.param({"axes": SWEEP["axes"] | {"seed": [2]}}, 0, id="one seed less"),
+        pytest.param({"axes": SWEEP["axes"] | {WEIGHT: [50, 7]}}, 4, id="another weight"),
+        pytest.param({"tieBreak": "first"}, 8, id="another tie-break"),
+        pytest.param({"release": "v1.34"}, 8, id="another release"),
+        pytest.param({"config": {"apiVersion": "kubescheduler.config.k8s.io/v1"}}, 8, id="a configuration"),
+        pytest.param({"trace": {"openb": ["n.csv", "p.csv"]}, "cluster": None}, 8, id="another cluster"),
+    ],
+)
+def test_an_edited_sweep_runs_what_the_edit_changes(tmp_path: Path, fields: dict[str, Any], new: int) -> None:
+    (tmp_path / "n.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nn1,1000,1,0,\n")
+    (tmp_path / "p.csv").write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\np1,1000,1,0,0\n")
     swept(tmp_path)
-    spec = read_sweep(write_sweep(tmp_path))
-    written(tmp_path / "cluster.json", *(pod_of(f"p{n}") for n in range(4)))
-    with in_process() as workers, pytest.raises(InputError, match="runs of a sweep with other inputs"):
+    again = swept(tmp_path, **fields)
+    assert runs_done(tmp_path) == 8 + new
+    (tmp_path / "out" / "journal.jsonl").unlink()
+    assert swept(tmp_path, **fields) == again
+    # And back: the rows of the first sweep were kept.
+    swept(tmp_path)
+    done = runs_done(tmp_path)
+    swept(tmp_path, **fields)
+    assert runs_done(tmp_path) == done
+
+
+def test_a_comment_in_the_sweep_changes_no_run(tmp_path: Path) -> None:
+    swept(tmp_path)
+    file = tmp_path / "sweep.yaml"
+    file.write_text(f"# nothing\n{file.read_text()}")
+    spec = read_sweep(str(file))
+    with in_process() as workers:
         sweep(spec, load_inputs(spec), workers, str(tmp_path / "out"), lambda row: None)
+    assert runs_done(tmp_path) == 8
+
+
+def test_runs_of_other_inputs_are_not_taken_for_done(tmp_path: Path) -> None:
+    write_module(tmp_path, "def joy(result): return 1\n")
+    fields: dict[str, Any] = {"measures": "own_study:joy", "axes": {"seed": [1]}, "minimize": "joy"}
+    assert swept(tmp_path, **fields).rows[0].numbers["joy"] == 1
+    write_module(tmp_path, "def joy(result): return len(result.cluster.nodes)\n")
+    sys.modules.pop("own_study")
+    assert swept(tmp_path, **fields).rows[0].numbers["joy"] == 3
+    written(tmp_path / "cluster.json", node("n0"))
+    spec = read_sweep(str(tmp_path / "sweep.yaml"))
+    with in_process() as workers:
+        result = sweep(spec, load_inputs(spec), workers, str(tmp_path / "out"), lambda row: None)
+    assert (result.rows[0].numbers["joy"], runs_done(tmp_path)) == (1, 3)
+
+
+@pytest.mark.parametrize("text", ['{"digest": "abc"}\n', "[1]\n", "hello\n", '{"error": "", "numbers": {}}\n'])
+def test_another_file_in_place_of_the_journal_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "journal.jsonl").write_text(text)
+    with pytest.raises(InputError, match="is not a journal that this version of Podium wrote"):
+        swept(tmp_path)
 
 
 def test_a_run_that_fails_is_told_with_its_inputs_and_tried_again(tmp_path: Path) -> None:

@@ -136,6 +136,8 @@ def import_from(folder: Path, sources: Sources) -> None:
 
 FIXED = ""
 """The label of a value that is the same in all runs."""
+DIGEST_LENGTH = 32
+"""Hexadecimal digits."""
 SETTINGS = ("args.", "weight.")
 """The prefixes of axes that change the configuration."""
 
@@ -151,7 +153,9 @@ class Inputs:
     configs: Mapping[str, Mapping[str, Any] | None]
     sources: Sources
     digest: str
-    """A digest of the contents of all files."""
+    """A digest of what all runs share: the version, the user's functions and plugins, and how long a timeline is."""
+    contents: Mapping[tuple[str, str], str]
+    """A digest of the contents of the files of each value, by name and label."""
     _built: dict[tuple[str, str], Cluster] = field(default_factory=dict)
 
     def objects(self, cluster: str, trace: str) -> Objects:
@@ -180,7 +184,7 @@ class _Loading:
 
     def __init__(self, spec: SweepSpec) -> None:
         self.spec = spec
-        self._digest = hashlib.sha256(__version__.encode())
+        self._noted: dict[tuple[str, str], list[bytes]] = {}
 
     def named(self, name: str) -> Iterator[tuple[str, tuple[str | int, ...], Any]]:
         """Every value of a name, fixed or of an axis: its label, its place in the sweep file, and the value."""
@@ -190,9 +194,10 @@ class _Loading:
             if axis.name == name:
                 yield from ((label, ("axes", name, label), value) for label, value in axis.values.items())
 
-    def note(self, text: bytes) -> None:
-        """Add the contents of a file to the digest."""
-        self._digest.update(hashlib.sha256(text).digest())
+    def note(self, where: tuple[str | int, ...], text: bytes) -> None:
+        """Note what a value of the sweep file stands for, such as the contents of its file."""
+        key = (str(where[1]), str(where[2])) if len(where) > 1 else (str(where[0]), FIXED)
+        self._noted.setdefault(key, []).append(text)
 
     def path(self, given: object, where: tuple[str | int, ...]) -> str:
         if not isinstance(given, str) or not given:
@@ -204,12 +209,12 @@ class _Loading:
         return path
 
     def _read(self, path: str, where: tuple[str | int, ...]) -> None:
-        """Add a file, or all files of a directory, to the digest."""
+        """Note the contents of a file, or of all files of a directory."""
         try:
             files = sorted(Path(path).rglob("*")) if os.path.isdir(path) else [Path(path)]
             for file in files:
                 if file.is_file() or not file.is_dir():
-                    self.note(file.read_bytes())
+                    self.note(where, hashlib.sha256(file.read_bytes()).digest())
         except OSError as error:
             self.spec.document.refuse(where, f"{path}: {os_problem(error)}")
         except ValueError as error:
@@ -230,6 +235,7 @@ class _Loading:
             if not isinstance(value, Mapping) or len(value) != 1:
                 self.spec.document.refuse(where, "needs a format and its files, such as `openb: [nodes.csv, pods.csv]`")
             ((kind, files),) = value.items()
+            self.note(where, repr(kind).encode())
             paths = [self.path(each, where) for each in (files if isinstance(files, list) else [files])]
             try:
                 found[label] = read_trace(kind, paths)
@@ -247,6 +253,7 @@ class _Loading:
         found: dict[str, Mapping[str, Any] | None] = {}
         for label, where, value in self.named("config"):
             if isinstance(value, Mapping):
+                self.note(where, repr(value).encode())
                 found[label] = value
                 continue
             documents = list(load_documents(self.path(value, where)))
@@ -256,17 +263,20 @@ class _Loading:
         return found
 
     @property
-    def digest(self) -> str:
-        return self._digest.hexdigest()
+    def contents(self) -> dict[tuple[str, str], str]:
+        """A digest of what was noted, by name and label."""
+        return {key: _digest(*texts) for key, texts in self._noted.items()}
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:DIGEST_LENGTH]
 
 
 def load_inputs(spec: SweepSpec) -> Inputs:
     """Load and check everything that a sweep names; raises an InputError for what cannot be used."""
     loading = _Loading(spec)
-    loading.note(Path(spec.document.file).read_bytes())
     sources = sources_of(spec.folder) if spec.names_functions else {}
-    for text in sources.values():
-        loading.note(text)
+    functions = spec.plugins, spec.prepare, spec.measures, sorted(sources.items())
     traces = loading.traces()
     events = loading.events()
     if spec.is_timeline:
@@ -278,10 +288,20 @@ def load_inputs(spec: SweepSpec) -> Inputs:
         node_groups=loading.node_groups(),
         configs=loading.configs(),
         sources=sources,
-        digest=loading.digest,
+        digest=_digest(__version__, spec.is_timeline, spec.until, functions),
+        contents=loading.contents,
     )
     _check(spec, inputs)
     return inputs
+
+
+def run_digest(spec: SweepSpec, inputs: Inputs, point: Point) -> str:
+    """A digest of everything that a run depends on: what all runs share, its point, and the contents of its files."""
+    values = []
+    for name in sorted({*spec.fixed, *point}):
+        label = point.get(name, FIXED)
+        values.append((name, label, inputs.contents.get((name, label)) or repr(setting(spec, point, name))))
+    return _digest(inputs.digest, values)
 
 
 def _events(trace: Trace) -> TimelineEvents:
