@@ -143,6 +143,8 @@ def import_trace(
     print(f"{out}: {', '.join(amounts)}")
     for sentence in trace.assumed:
         print(f"- {sentence}")
+    if not written.events:
+        print("- all of it is there at the beginning: pods.json and events.jsonl are empty")
     return 0
 
 

@@ -305,7 +305,8 @@ def run_digest(spec: SweepSpec, inputs: Inputs, point: Point) -> str:
 
 
 def _events(trace: Trace) -> TimelineEvents:
-    return read_timeline(event_line(event, is_record=trace.is_record) for event in trace.events)
+    lines = [event_line(event, is_record=trace.is_record) for event in trace.events]
+    return read_timeline(lines) if lines else TimelineEvents((), is_record=trace.is_record)
 
 
 def registry_of(spec: SweepSpec) -> Registry:

@@ -25,7 +25,7 @@ from podium.errors import InputError, os_problem
 from podium.manifests import load, load_documents
 from podium.manifests.located import is_number
 from podium.timeline.events import LIFETIME, LONGEST
-from podium.traces.trace import GZIP_MAGIC, Advance, Manifest, Trace, TraceEvent, is_text
+from podium.traces.trace import GZIP_MAGIC, Advance, Manifest, Trace, TraceEvent, is_text, remarks
 from podium.wording import counted
 
 OLDEST = 2
@@ -41,12 +41,14 @@ def read_simkube(files: Sequence[str], advance: Advance) -> Trace:
     """Read a SimKube trace from one file."""
     (file,) = files
     trace = _decoded(file, advance)
-    lifetimes = dict(_lifetimes(trace["index"]))
+    lifetimes = dict(_lifetimes(trace["index"], file))
     assumed = [
         "the trace has the objects that own pods; their pods are made when they are applied, as controllers do",
         "left out: objects of kinds that scheduling does not read",
     ]
-    events = list(_simkube_events(trace["events"], lifetimes, file))
+    events = list(_simkube_events(trace["events"], lifetimes, file, assumed))
+    if not events:
+        raise InputError("events: has no objects", file)
     if lifetimes:
         assumed.append(
             f"pods of {counted(len(lifetimes), 'object')} run as long as the median of those that finished in the trace"
@@ -82,9 +84,12 @@ def _decoded(file: str, advance: Advance) -> Mapping[str, Any]:
     return trace
 
 
-def _simkube_events(events: list[Any], lifetimes: Mapping[tuple[str, str], float], file: str) -> Iterator[TraceEvent]:
+def _simkube_events(
+    events: list[Any], lifetimes: Mapping[tuple[str, str], float], file: str, assumed: list[str]
+) -> Iterator[TraceEvent]:
     seen: set[Key] = set()
     ever: set[Key] = set()
+    unheard = 0
     for number, event in enumerate(events, 1):
         where = f"{file} event {number}"
         if not isinstance(event, Mapping) or not is_number(event.get("ts")):
@@ -104,8 +109,13 @@ def _simkube_events(events: list[Any], lifetimes: Mapping[tuple[str, str], float
             seen.add(key)
             ever.add(key)
         for item in _listed(event, "deleted_objs", where):
-            seen.discard(_key(item, where))
+            key = _key(item, where)
+            if key not in seen:
+                unheard += 1
+                continue
+            seen.discard(key)
             yield TraceEvent(time, item, event="delete")
+    assumed += remarks("deletion", {"left out: {} of objects that are not there": unheard})
 
 
 def _listed(event: Mapping[str, Any], field: str, where: str) -> list[Any]:
@@ -142,11 +152,15 @@ def _read(item: Manifest, where: str) -> Manifest:
     return item
 
 
-def _lifetimes(index: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float]]:
+def _lifetimes(index: Mapping[str, Any], file: str) -> Iterator[tuple[tuple[str, str], float]]:
     """How long the pods of an owner lived, by its kind and name."""
     for kind, owners in index.items():
         for name, pods in owners.items() if isinstance(owners, Mapping) else ():
-            lived = [end - start for start, end in _finished(pods)]
+            lived = []
+            for start, end in _finished(pods):
+                if not 0 <= end - start <= LONGEST:
+                    raise InputError(f"index {kind} {name}: Finished [{start:g}, {end:g}] is no lifetime", file)
+                lived.append(end - start)
             if lived:
                 yield (kind.rpartition(".")[2], name), float(median(lived))
 
@@ -173,7 +187,10 @@ def _with_lifetime(item: Manifest, seconds: float | None) -> Manifest:
     place = changed if changed["kind"] == "Pod" else (changed.get("spec") or {}).get("template")
     if isinstance(place, dict):
         metadata = place.setdefault("metadata", {})
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), LIFETIME: f"{seconds:g}s"}
+        metadata["annotations"] = {
+            **(metadata.get("annotations") or {}),
+            LIFETIME: f"{seconds:.3f}".rstrip("0").rstrip(".") + "s",
+        }
     return changed
 
 

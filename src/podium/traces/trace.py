@@ -20,9 +20,10 @@ import msgspec
 
 from podium.errors import InputError, os_problem
 from podium.manifests import Objects, load
-from podium.model.meta import dns_subdomain_errors
+from podium.model.meta import dns_subdomain_errors, label_value_errors
 from podium.model.objects import HOSTNAME
 from podium.timeline.controllers import WORKLOADS
+from podium.timeline.events import LONGEST
 from podium.wording import counted
 
 Manifest = Mapping[str, Any]
@@ -153,12 +154,28 @@ class TableRow:
     def new_name(self, field: str, lines: dict[str, str]) -> str:
         """A valid Kubernetes name that no earlier row has. `lines` has the place of each name; this one is added."""
         name = self.name(field)
-        problem = next(iter(dns_subdomain_errors(name)), "")
-        if problem:
-            raise InputError(f"{field} {name[:LONGEST_SHOWN]!r} is not a name: it {problem}", self.where)
+        self.check_name(name, field)
         if lines.setdefault(name, self.where) != self.where:
             raise InputError(f"{field} {name!r} is the name of {lines[name]} already", self.where)
         return name
+
+    def check_name(self, name: str, field: str) -> None:
+        """Refuse a name, made of a field, that is no valid Kubernetes name."""
+        problem = next(iter(dns_subdomain_errors(name)), "")
+        if problem:
+            raise InputError(f"{field} {name[:LONGEST_SHOWN]!r} is not a name: it {problem}", self.where)
+
+    def label_value(self, text: str, field: str) -> str:
+        """A text, made of a field, that can be the value of a label."""
+        problem = next(iter(label_value_errors(text)), "")
+        if problem:
+            shown = repr(text[:LONGEST_SHOWN])
+            raise InputError(f"{field} {shown} cannot be the value of a label: it {problem}", self.where)
+        return text
+
+    def time(self, field: str, default: int | None = None) -> int:
+        """Read a number of seconds, up to ten years."""
+        return self.number(field, default, most=LONGEST)
 
     def number(self, field: str, default: int | None = None, *, most: int = MOST) -> int:
         """Read a whole number from 0 to `most`. An empty field gives `default`, or an error if there is no default."""
