@@ -131,10 +131,17 @@ def group(*values: float) -> Group:
 
 
 @pytest.mark.parametrize(
-    ("values", "spread"), [((4.0,), Spread(4, 0)), ((1.0, 3.0), Spread(2, math.sqrt(2))), ((5.0, 5.0), Spread(5, 0))]
+    ("values", "spread"),
+    [
+        ((4.0,), Spread(4, 0)),
+        ((1.0, 3.0), Spread(2, math.sqrt(2))),
+        ((5.0, 5.0), Spread(5, 0)),
+        ((0.7,) * 3, Spread(0.7, 0)),
+    ],
 )
 def test_mean_and_deviation(values: tuple[float, ...], spread: Spread) -> None:
     assert group(*values).spread("m") == pytest.approx(spread)
+    assert spread.deviation or group(*values).spread("m") == spread
     assert all(map(math.isnan, group(*values).spread("other")))
 
 

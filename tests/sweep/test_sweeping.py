@@ -15,8 +15,9 @@ import yaml
 from cli.running import node, run, written
 from cli.running import pod as pod_of
 from podium.errors import InputError
-from podium.present.tuning import sweep_document
+from podium.present.tuning import sweep_document, sweep_lines
 from podium.sweep import Row, SweepResult, in_process, load_inputs, local_processes, read_sweep, sweep
+from podium.sweep._spec import Goal
 from sweep.sweep_files import STRATEGY, SWEEP, WEIGHT, write_module, write_sweep
 
 
@@ -151,12 +152,14 @@ def test_measures_of_the_users_own_are_columns(tmp_path: Path) -> None:
         tmp_path, "def used(result): return {'one': 1, 'names': len(result.placements)}\ndef two(r): return 2.5\n"
     )
     result = swept(tmp_path, measures=["own_study:used", "own_study:two"], maximize="names", minimize=None, axes=None)
-    assert result.rows[0].numbers == {"placed": 4, "pending": 0, "one": 1, "names": 4, "two": 2.5}
+    numbers = result.rows[0].numbers
+    assert [*numbers][-3:] == ["one", "names", "two"]
+    assert numbers.items() >= {"placed": 4, "pending": 0, "nodes_in_use": 3, "one": 1, "names": 4, "two": 2.5}.items()
 
 
 def test_a_goal_that_no_run_measures_is_refused_and_may_be_corrected(tmp_path: Path) -> None:
     write_module(tmp_path, "def glee(result): return 3\n")
-    with pytest.raises(InputError, match="minimize: no run has a measure 'joy'; they have placed, pending, glee"):
+    with pytest.raises(InputError, match=r"minimize: no run has a measure 'joy'; they have placed, .*, glee"):
         swept(tmp_path, measures="own_study:glee", minimize="joy", axes=None)
     assert swept(tmp_path, measures="own_study:glee", minimize="glee", axes=None).best is not None
 
@@ -331,3 +334,31 @@ def test_the_fields_of_the_document_are_documented(tmp_path: Path) -> None:
     section = page.partition("\n## Sweep\n")[2].partition("\n## ")[0]
     documented = set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
     assert documented == sweep_document(swept(tmp_path)).keys() - {"apiVersion", "kind"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "lines"),
+    [
+        ({"axes": None}, ["Best: the only run", "It has the lowest nodes_in_use: 3 over 1 run."]),
+        (
+            {"axes": {"seed": [1, 2]}},
+            ["Best: the only point; runs differ in their seed", "It has the lowest nodes_in_use: 3 ± 0 over 2 runs."],
+        ),
+        (
+            {"axes": {WEIGHT: [1, 2, 3]}, "minimize": "pending"},
+            [f"Best: {WEIGHT}=1", "It has the lowest pending: 0 over 1 run.", "2 other points are as good."],
+        ),
+    ],
+)
+def test_the_best_is_named_with_those_that_are_as_good(
+    tmp_path: Path, fields: dict[str, Any], lines: list[str]
+) -> None:
+    shown = [line.text for line in sweep_lines(swept(tmp_path, **fields), "out")]
+    assert shown[: len(lines)] == lines
+    assert shown[len(lines)] == ""
+
+
+def test_rounding_is_no_spread() -> None:
+    rows = tuple(Row(n, {"seed": str(n)}, {"m": 0.1 + 0.2 if n else 0.3}) for n in range(3))
+    result = SweepResult(("seed",), rows, Goal("m", is_highest=False))
+    assert sweep_lines(result, "out")[1].text == "It has the lowest m: 0.3 ± 0 over 3 runs."

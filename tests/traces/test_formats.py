@@ -407,3 +407,47 @@ def test_what_cannot_be_used_is_one_line(tmp_path: Path, kind: str, texts: list[
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "o" / "events.jsonl").exists()
+
+
+RECORDED = """kind: Node
+apiVersion: v1
+metadata: {name: n1}
+---
+kind: ResourcePatch
+method: create
+durationNanosecond: 5
+resource: {version: v1, resource: pods}
+target: {name: p, namespace: default}
+template:
+  apiVersion: v1
+  kind: Pod
+  metadata: {name: p}
+  spec:
+    containers: [{name: c, image: i}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "place"),
+    [
+        ("create", "explode", "document 2 line 6: method 'explode' is unknown"),
+        (": 5", ": -5", "document 2 line 7: durationNanosecond is -5"),
+        ("resource: pods", "resorce: pods", "document 2 line 8: resource: a ResourcePatch is not complete"),
+        ("[{name: c, image: i}]", "3", "document 2 line 15 Pod p: spec.containers: expected array"),
+        ("name: n1", "nam: n1", "document 1 line 1: has an object without kind or metadata.name"),
+    ],
+)
+def test_an_error_in_a_recording_names_the_line(tmp_path: Path, right: str, wrong: str, place: str) -> None:
+    file = tmp_path / "record.yaml"
+    file.write_text(RECORDED.replace(right, wrong))
+    with pytest.raises(InputError) as caught:
+        read_trace("kwok-record", [str(file)])
+    assert str(caught.value).startswith(f"{file} {place}")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_line_that_is_not_utf_8_is_named(tmp_path: Path, packed: bool) -> None:
+    data = f"{MACHINES}m_3,".encode() + b"\xe9,0\n"
+    (tmp_path / "m").write_bytes(gzip.compress(data) if packed else data)
+    with pytest.raises(InputError, match="m line 4: is not UTF-8 text"):
+        read_trace("alibaba-2018", [str(tmp_path / "m"), str(tmp_path / "m")])

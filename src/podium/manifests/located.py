@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn, TypeGuard
 
@@ -11,9 +13,90 @@ import yaml
 
 from podium.errors import InputError
 from podium.manifests import load_documents
+from podium.manifests.yaml_documents import resolve_scalar
 
 Path = tuple[str | int, ...]
 """The keys and indices that lead to a value."""
+
+
+def lines_of(document: yaml.Node | None) -> dict[Path, int]:
+    """The line of every value in a YAML document."""
+    lines: dict[Path, int] = {}
+    _locate(document, (), lines)
+    return lines
+
+
+def _locate(node: yaml.Node | None, path: Path, lines: dict[Path, int]) -> None:
+    if node is None:
+        return
+    lines.setdefault(path, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            # The line of the key, as a value in block style begins on the next line.
+            lines[*path, str(key.value)] = key.start_mark.line + 1
+            _locate(value, (*path, str(key.value)), lines)
+    elif isinstance(node, yaml.SequenceNode):
+        for place, value in enumerate(node.value):
+            _locate(value, (*path, place), lines)
+
+
+def line_of(path: Path, lines: Mapping[Path, int]) -> int:
+    """The line of a value, or of the innermost one around it that has a line."""
+    while path not in lines and path:
+        path = path[:-1]
+    return lines.get(path, 1)
+
+
+PLAIN = (None, "")
+"""The styles of a scalar without quotes."""
+_PATH = re.compile(r"(?:unknown field \")?((?:\.?[\w$/-]+|\[\d+\]|\['[^']*'\])+)(?::|\"| is | needs )")
+_STEP = re.compile(r"\[(\d+)\]|\['([^']*)'\]|([\w$/-]+)")
+
+
+def path_in(problem: str) -> Path:
+    """The path that a problem begins with, as `spec.taints[0].key: is empty` does; empty if there is none."""
+    begins = _PATH.match(problem)
+    steps = _STEP.findall(begins[1]) if begins else ()
+    return tuple(int(index) if index else quoted or name for index, quoted, name in steps)
+
+
+def _placed(error: InputError, file: str) -> InputError:
+    """An error about a text that is no YAML, with the line; the error itself if another thing is wrong."""
+    if not os.path.isfile(file):
+        return error
+    with open(file, "rb") as opened:
+        data = opened.read()
+    if data.startswith((b"\x1f\x8b", b"\xff\xfe", b"\xfe\xff")):
+        return error
+    if b"\0" in data:
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        return InputError("is not text: it has a zero byte", f"{file} line {line}")
+    try:
+        data.decode()
+    except UnicodeDecodeError as problem:
+        line = data.count(b"\n", 0, problem.start) + 1
+        return InputError(f"is not UTF-8 text: {problem.reason}", f"{file} line {line}")
+    with suppress(yaml.YAMLError, RecursionError):
+        for path, number in _unusable_numbers(yaml.compose(data, yaml.CSafeLoader), ()):
+            field = ".".join(map(str, path))
+            return InputError(
+                f"{field}: is {number.value}; it needs a number", f"{file} line {number.start_mark.line + 1}"
+            )
+    return error
+
+
+def _unusable_numbers(node: yaml.Node | None, path: Path) -> Iterator[tuple[Path, yaml.ScalarNode]]:
+    """Every NaN and infinity in a document, and where it is."""
+    if isinstance(node, yaml.ScalarNode) and node.style in PLAIN:
+        number = resolve_scalar(node.value)
+        if isinstance(number, float) and not math.isfinite(number):
+            yield path, node
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield from _unusable_numbers(value, (*path, str(key.value)))
+    elif isinstance(node, yaml.SequenceNode):
+        for place, value in enumerate(node.value):
+            yield from _unusable_numbers(value, (*path, place))
 
 
 class LocatedDocument:
@@ -22,7 +105,10 @@ class LocatedDocument:
     def __init__(self, file: str) -> None:
         if os.path.isdir(file):
             raise InputError("is a directory", file)
-        documents = list(load_documents(file))
+        try:
+            documents = list(load_documents(file))
+        except InputError as error:
+            raise _placed(error, file) from None
         if len(documents) != 1:
             raise InputError(f"has {len(documents)} documents; it needs one", file)
         self.file = file
@@ -30,31 +116,16 @@ class LocatedDocument:
         self._lines: dict[Path, int] = {}
         # Every file that can be read has line numbers, unless it is packed, comes from stdin or refers to itself.
         with suppress(OSError, UnicodeError, yaml.YAMLError, RecursionError), open(file, "rb") as text:
-            self._locate(yaml.compose(text, yaml.CSafeLoader), ())
-
-    def _locate(self, node: yaml.Node | None, path: Path) -> None:
-        if node is None:
-            return
-        self._lines.setdefault(path, node.start_mark.line + 1)
-        if isinstance(node, yaml.MappingNode):
-            for key, value in node.value:
-                # The line of the key, as a value in block style begins on the next line.
-                self._lines[*path, str(key.value)] = key.start_mark.line + 1
-                self._locate(value, (*path, str(key.value)))
-        elif isinstance(node, yaml.SequenceNode):
-            for place, value in enumerate(node.value):
-                self._locate(value, (*path, place))
+            self._lines = lines_of(yaml.compose(text, yaml.CSafeLoader))
 
     def refuse(self, path: Path, problem: str) -> NoReturn:
         """Raise an InputError that names the file, the line and the field."""
         raise self.error(path, problem)
 
     def error(self, path: Path, problem: str) -> InputError:
-        known = path
-        while known not in self._lines and known:
-            known = known[:-1]
+        line = line_of((*path, *path_in(problem)), self._lines)
         field = ".".join(map(str, path))
-        return InputError(f"{field}: {problem}" if field else problem, f"{self.file} line {self._lines.get(known, 1)}")
+        return InputError(f"{field}: {problem}" if field else problem, f"{self.file} line {line}")
 
     def section(self, path: Path = ()) -> Section:
         """The mapping at a path; an error if there is something else."""
@@ -140,6 +211,11 @@ class Section:
         if value is not None and not isinstance(value, list):
             self.refuse(field, f"is {_kind(value)}; it needs a list")
         return [self.document.section((*self.path, field, place)) for place in range(len(value or ()))]
+
+    def allow(self, *fields: str) -> None:
+        """Refuse fields other than these at once, so that a misspelt field is not reported as a missing one."""
+        self._known += fields
+        self.done()
 
     def done(self) -> None:
         """Refuse a field that no reader asked for."""

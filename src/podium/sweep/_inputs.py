@@ -21,14 +21,16 @@ from podium.answers.measures import Measures
 from podium.answers.trials import function_named
 from podium.autoscaling import NodeGroups, read_node_groups
 from podium.cluster import Cluster
+from podium.config.plugin_args import readers
 from podium.engine.release import CURRENT, release_of
 from podium.errors import ConfigError, InputError, os_problem
-from podium.framework import Registry
+from podium.framework import Registry, ScorePlugin
 from podium.manifests import Objects, expand_workloads, load, load_documents, with_changes_carried_out
 from podium.plugins import IN_TREE
+from podium.rules import NEWEST_RULES
 from podium.sweep._spec import SEED, Point, SweepSpec
 from podium.timeline import TimelineEvents, read_timeline
-from podium.traces import Trace, read_trace
+from podium.traces import FORMATS, Trace, read_trace
 from podium.traces.trace import event_line
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
@@ -235,6 +237,8 @@ class _Loading:
             if not isinstance(value, Mapping) or len(value) != 1:
                 self.spec.document.refuse(where, "needs a format and its files, such as `openb: [nodes.csv, pods.csv]`")
             ((kind, files),) = value.items()
+            if kind not in FORMATS:
+                self.spec.document.refuse(where, f"format {kind!r} is unknown; use {', '.join(FORMATS)}")
             self.note(where, repr(kind).encode())
             paths = [self.path(each, where) for each in (files if isinstance(files, list) else [files])]
             try:
@@ -328,9 +332,7 @@ def _check(spec: SweepSpec, inputs: Inputs) -> None:
         registry = registry_of(spec)
     except InputError as error:
         raise spec.document.error(("plugins",), error.message) from None
-    for name in spec.space.names:
-        if name.startswith(SETTINGS) and (plugin := name.split(".")[1]) not in registry:
-            spec.document.refuse(("axes", name), f"plugin {plugin!r} does not exist; is it missing in `plugins`?")
+    _check_settings(spec, registry)
     for where, point in _one_at_a_time(spec):
         document = document_of(spec, inputs, point)
         if document is None:
@@ -339,11 +341,27 @@ def _check(spec: SweepSpec, inputs: Inputs) -> None:
         try:
             release_of(release).set_up(document, registry=registry)
         except (ConfigError, InputError) as error:
-            raise spec.document.error(where, str(error)) from None
+            file = setting(spec, point, "config")
+            problem = f"{file}: {error}" if isinstance(file, str) and where[-2:-1] != ("release",) else str(error)
+            raise spec.document.error(where, problem) from None
+
+
+def _check_settings(spec: SweepSpec, registry: Registry) -> None:
+    """Refuse axes of settings that no plugin has."""
+    for name in spec.space.names:
+        if not name.startswith(SETTINGS):
+            continue
+        what, plugin = name.split(".")[:2]
+        if plugin not in registry:
+            spec.document.refuse(("axes", name), f"plugin {plugin!r} does not exist; is it missing in `plugins`?")
+        if what == "weight" and not issubclass(registry[plugin], ScorePlugin):
+            spec.document.refuse(("axes", name), f"plugin {plugin!r} does not score, so its weight has no effect")
+        if what == "args" and plugin in IN_TREE and plugin not in readers(NEWEST_RULES):
+            spec.document.refuse(("axes", name), f"plugin {plugin!r} takes no arguments")
 
 
 def _check_goal(spec: SweepSpec) -> None:
-    """Refuse a goal that no run measures. With functions of the user's own, that is checked after the first run."""
+    """Refuse a goal that no run measures. A goal that only the user's functions may measure is checked after a run."""
     if spec.measures:
         return
     has_groups = "nodeGroups" in spec.fixed or "nodeGroups" in spec.space.names
@@ -367,7 +385,8 @@ def _one_at_a_time(spec: SweepSpec) -> Iterator[tuple[tuple[str | int, ...], Poi
     """
     labels = {axis.name: axis.extremes for axis in spec.space.axes if axis.name != SEED}
     first = {name: values[0] for name, values in labels.items()}
-    yield ("config",), {name: label for name, label in first.items() if not name.startswith(SETTINGS)}
+    config: tuple[str | int, ...] = ("axes", "config", first["config"]) if "config" in first else ("config",)
+    yield config, {name: label for name, label in first.items() if not name.startswith(SETTINGS)}
     for name, values in labels.items():
         yield from ((("axes", name, label), {**first, name: label}) for label in values)
 

@@ -226,6 +226,10 @@ class SweepSpec:
         """Whether it uses functions or plugins of the user's own."""
         return bool(self.plugins or self.prepare or self.measures)
 
+    def place(self, name: str) -> tuple[str, ...]:
+        """Where the sweep file has a name: among its axes or next to them."""
+        return ("axes", name) if name in self.space.names else (name,)
+
     def path(self, given: str) -> str:
         """A path of the sweep file, relative to this process."""
         return os.path.join(self.folder, os.path.expandvars(given))
@@ -257,6 +261,7 @@ def read_sweep(file: str) -> SweepSpec:
         measures=top.texts("measures"),
         until=read_duration(top, "until") if "until" in top else None,
     )
+    top.raw("until")
     top.done()
     _check(spec, top, varied)
     return spec
@@ -268,9 +273,9 @@ def _check(spec: SweepSpec, top: Section, varied: set[str]) -> None:
     if spec.is_timeline and not varied & {"events", "trace"}:
         top.refuse("run", "is timeline; it needs `events` or a `trace`")
     if not spec.is_timeline and "events" in varied:
-        top.refuse("events", "are for timelines; leave out `run: simulation`")
+        spec.document.refuse(spec.place("events"), "are for timelines; leave out `run: simulation`")
     if "nodeGroups" in varied and not spec.is_timeline:
-        top.refuse("nodeGroups", "are for timelines; set `run: timeline`")
+        spec.document.refuse(spec.place("nodeGroups"), "are for timelines; set `run: timeline`")
     if spec.until is not None and not spec.is_timeline:
         top.refuse("until", "is for timelines; set `run: timeline`")
     for name, check in (("release", release_of), ("tieBreak", tie_break)):
@@ -278,7 +283,8 @@ def _check(spec: SweepSpec, top: Section, varied: set[str]) -> None:
             try:
                 check(str(value))
             except InputError as error:
-                raise spec.document.error(path, str(error)) from None
+                hint = "" if isinstance(value, str) else "; YAML reads 1.30 as the number 1.3: put it in quotes"
+                raise spec.document.error(path, f"{error}{hint}") from None
     for path, value in _values(spec, SEED):
         if not _is_whole(value) or value < 0:
             spec.document.refuse(path, f"is {value!r}; a seed is a whole number from 0 on")
@@ -308,6 +314,8 @@ def _axis(axes: Section, name: str) -> AnyAxis:
     given = axes.raw(name)
     if isinstance(given, Mapping) and "from" in given and (is_setting or name == SEED):
         return _range(axes.inner(name), name)
+    if isinstance(given, Mapping | list) and "" in given:
+        axes.refuse(name, "has a value without a name")
     if isinstance(given, Mapping) and given and all(isinstance(label, str) for label in given):
         return Axis(name, dict(given))
     if isinstance(given, list) and given and all(isinstance(each, str | bool) or is_number(each) for each in given):
@@ -319,6 +327,7 @@ def _axis(axes: Section, name: str) -> AnyAxis:
 
 
 def _range(given: Section, name: str) -> RangeAxis:
+    given.allow("from", "to", "step", "log")
     low, high = given.number("from"), given.number("to")
     whole = all(isinstance(given.fields.get(end, 1), int) for end in ("from", "to", "step"))
     step = given.number("step") if "step" in given else 1.0 if whole else None
@@ -331,8 +340,6 @@ def _range(given: Section, name: str) -> RangeAxis:
     log = given.truth("log", default=False)
     if log and low <= 0:
         given.refuse("from", f"is {low:g}; on a logarithmic scale it needs more than 0")
-    given.raw("step")
-    given.done()
     return RangeAxis(name, low, high, step, log, whole)
 
 
@@ -342,15 +349,21 @@ def _search(top: Section, space: Space) -> PointSearch:
         method, trials, seed = top.one_of("search", METHODS, "grid"), 100, 0
     else:
         inner = top.inner("search")
+        inner.allow("method", "trials", "seed")
         method = inner.one_of("method", METHODS)
+        for field in ("trials", "seed"):
+            if method == "grid" and field in inner:
+                inner.refuse(field, "is for random and optuna searches; a grid runs every point once")
         trials, seed = inner.whole("trials", 100, least=1), inner.whole("seed", 0)
         if trials > MOST_RUNS:
             inner.refuse("trials", f"is {trials:g}; {MOST_RUNS:,} are the most")
-        inner.done()
     axes = space.axes if method == "grid" else [axis for axis in space.axes if axis.name == SEED]
     for axis in axes:
         if isinstance(axis, RangeAxis) and axis.step is None:
             top.document.refuse(("axes", axis.name), "needs a `step` for a grid, or `search: random`")
+        if isinstance(axis, RangeAxis) and axis.log:
+            what = "seeds are all run" if axis.name == SEED else "a grid goes by `step`; use `search: random`"
+            top.document.refuse(("axes", axis.name, "log"), f"is for random and optuna searches; {what}")
     runs = grid_size(axes) * (1 if method == "grid" else trials)
     if runs > MOST_RUNS:
         amount = f"{runs:,}" if runs < 10**15 else "far too many"

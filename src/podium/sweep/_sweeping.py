@@ -110,6 +110,9 @@ class Group:
         values = [row.numbers[measure] for row in self.rows if measure in row.numbers]
         if not values:
             return Spread(math.nan, math.nan)
+        if len({*values}) == 1:
+            # Their sum may be rounded, and their mean be another number.
+            return Spread(float(values[0]), 0.0)
         mean = math.fsum(values) / len(values)
         squares = math.fsum((value - mean) ** 2 for value in values)
         return Spread(mean, math.sqrt(squares / (len(values) - 1)) if len(values) > 1 else 0.0)
@@ -164,6 +167,12 @@ class SweepResult:
     def best(self) -> Group | None:
         """The group with the best mean of the goal's measure; None if no run has it."""
         return next(iter(self.ranked), None)
+
+    @property
+    def as_good(self) -> int:
+        """How many other groups have the mean of the best one, up to rounding."""
+        means = [group.spread(self.goal.measure).mean for group in self.ranked]
+        return sum(math.isclose(mean, means[0], rel_tol=1e-12, abs_tol=1e-12) for mean in means[1:])
 
     def to_csv(self) -> str:
         """A row per run: its number, its point, its numbers and its error."""

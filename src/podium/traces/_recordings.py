@@ -13,17 +13,20 @@ from __future__ import annotations
 
 import copy
 import gzip
+import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 import msgspec
+import yaml
 
 from podium.errors import InputError, os_problem
 from podium.manifests import load, load_documents
-from podium.manifests.located import is_number
+from podium.manifests.located import is_number, line_of, lines_of, path_in
 from podium.timeline.events import LIFETIME, LONGEST
 from podium.traces.trace import GZIP_MAGIC, Advance, Manifest, Trace, TraceEvent, is_text, remarks
 from podium.wording import counted
@@ -203,6 +206,27 @@ MERGE_KEYS = ("name", "type", "key", "ip", "uid")
 def read_kwok_record(files: Sequence[str], advance: Advance) -> Trace:
     """Read a kwokctl recording from one file."""
     (file,) = files
+    try:
+        return _kwok_record(file, advance)
+    except InputError as error:
+        raise _with_line(error, file) from None
+
+
+def _with_line(error: InputError, file: str) -> InputError:
+    """An error about a document of a file with the line of what is wrong in it."""
+    place = re.match(r" document (\d+)(?! line)", error.where.removeprefix(file))
+    path = path_in(error.message) or (error.message.partition(" ")[0],)
+    with suppress(OSError, UnicodeError, yaml.YAMLError, RecursionError), open(file, "rb") as text:
+        for number, document in enumerate(yaml.compose_all(text, yaml.CSafeLoader), 1):
+            if place and number == int(place[1]):
+                lines = lines_of(document)
+                # A template is an object: what is wrong in it is named from there.
+                line = line_of(path if path[:1] in lines else ("template", *path), lines)
+                return InputError(error.message, error.where.replace(place[0], f"{place[0]} line {line}", 1))
+    return error
+
+
+def _kwok_record(file: str, advance: Advance) -> Trace:
     beginning: dict[Key, Manifest] = {}
     actions: list[tuple[str, Mapping[str, Any]]] = []
     for where, document in load_documents(file):
@@ -271,7 +295,7 @@ def _target(action: Mapping[str, Any], where: str) -> Key:
     for field, needed in (("resource", "resource"), ("target", "name")):
         given = action.get(field)
         if not isinstance(given, Mapping) or not is_text(given.get(needed)):
-            raise InputError(f"is no ResourcePatch: it needs {field}.{needed}", where)
+            raise InputError(f"{field}: a ResourcePatch is not complete: it needs {field}.{needed}", where)
     target = action["target"]
     return Key(_singular(action["resource"]["resource"]), str(target.get("namespace") or ""), target["name"])
 

@@ -230,7 +230,8 @@ def opened(path: str) -> Iterator[tuple[IO[bytes], IO[str]]]:
             head = raw.read(HEAD)
             is_packed = head[:2] == GZIP_MAGIC
             if not is_packed and b"\0" in head:
-                raise InputError("is not a table: it has zero bytes", path)
+                line = head.count(b"\n", 0, head.index(b"\0")) + 1
+                raise InputError("is not text: it has a zero byte", f"{path} line {line}")
             raw.seek(0)
             if not is_packed:
                 yield raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
@@ -240,9 +241,21 @@ def opened(path: str) -> Iterator[tuple[IO[bytes], IO[str]]]:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"cannot be unpacked as gzip: {error}", path) from None
     except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text: {error.reason}", path) from None
+        line = _undecodable_line(path, is_packed)
+        raise InputError(f"is not UTF-8 text: {error.reason}", f"{path} line {line}") from None
     except OSError as error:
         raise InputError(os_problem(error), path) from None
+
+
+def _undecodable_line(path: str, is_packed: bool) -> int:
+    """The number of the first line that is not UTF-8."""
+    with gzip.open(path, "rb") if is_packed else open(path, "rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    return 1
 
 
 def _rows(
