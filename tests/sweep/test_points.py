@@ -99,6 +99,13 @@ def test_what_is_drawn_of_a_range_stays_inside() -> None:
     assert numbers(0, 1, None, whole=False).drawable == math.inf
 
 
+def test_a_suggested_number_is_one_of_the_axis() -> None:
+    optuna = pytest.importorskip("optuna")
+    given = numbers(0.0, 0.9, 0.1, whole=False)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
+    assert {given.suggested(study.ask()) for _ in range(200)} == {*given.values}
+
+
 SPACE = Space((axis("a", "p", "q"), axis("seed", 1, 2), axis("b", "x", "y")))
 
 

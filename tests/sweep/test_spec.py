@@ -69,6 +69,11 @@ def test_all_points_of_a_small_space_are_drawn_without_going_on(tmp_path: Path) 
         pytest.param({"release": 1.3}, "as the number 1.3: put it in quotes", id="release without quotes"),
         pytest.param({"trace": {"foo": ["a", "b"]}}, "trace: format 'foo' is unknown; use openb", id="unknown format"),
         pytest.param({"axes": {"seed": {"from": 3, "ot": 5}}}, "line 6: axes.seed.ot: is not a field", id="misspelt"),
+        pytest.param(
+            {"axes": {WEIGHT: {"from": 1, "to": 9, "step": 2, "log": True}}, "search": "random"},
+            f"line 7: axes.{WEIGHT}.step: stands next to `log`",
+            id="steps on a logarithmic scale",
+        ),
         pytest.param({"search": {"metod": "random"}}, "search.metod: is not a field here; there are m", id="metod"),
         pytest.param({"axes": {"nodeGroups": {"a": "b"}}}, "line 4: axes.nodeGroups: are for timelines", id="groups"),
         pytest.param({"axes": {"weather": [1]}}, "line 4: axes.weather: cannot be varied; use", id="unknown axis"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import sys
@@ -115,6 +116,18 @@ def test_runs_of_other_inputs_are_not_taken_for_done(tmp_path: Path) -> None:
     with in_process() as workers:
         result = sweep(spec, load_inputs(spec), workers, str(tmp_path / "out"), lambda row: None)
     assert (result.rows[0].numbers["joy"], runs_done(tmp_path)) == (1, 3)
+
+
+def test_a_changed_module_of_a_package_is_another_input(tmp_path: Path) -> None:
+    (tmp_path / "own_package").mkdir()
+    for value in (1, 2):
+        (tmp_path / "own_package" / "study.py").write_text(f"def joy(result): return {value}\n")
+        for name in [name for name in sys.modules if name.startswith("own_package")]:
+            del sys.modules[name]
+        fields: dict[str, Any] = {"measures": "own_package.study:joy", "axes": {"seed": [1]}, "minimize": "joy"}
+        importlib.invalidate_caches()
+        assert swept(tmp_path, **fields).rows[0].numbers["joy"] == value
+    assert runs_done(tmp_path) == 2
 
 
 @pytest.mark.parametrize("text", ['{"digest": "abc"}\n', "[1]\n", "hello\n", '{"error": "", "numbers": {}}\n'])

@@ -280,7 +280,7 @@ def load_inputs(spec: SweepSpec) -> Inputs:
     """Load and check everything that a sweep names; raises an InputError for what cannot be used."""
     loading = _Loading(spec)
     sources = sources_of(spec.folder) if spec.names_functions else {}
-    functions = spec.plugins, spec.prepare, spec.measures, sorted(sources.items())
+    functions = spec.plugins, spec.prepare, spec.measures, sorted(sources.items()), _packages(spec)
     traces = loading.traces()
     events = loading.events()
     if spec.is_timeline:
@@ -297,6 +297,13 @@ def load_inputs(spec: SweepSpec) -> Inputs:
     )
     _check(spec, inputs)
     return inputs
+
+
+def _packages(spec: SweepSpec) -> list[bytes]:
+    """The Python files of the packages next to the sweep that its functions and plugins are in."""
+    modules = (name.partition(":")[0] for name in (*spec.plugins, spec.prepare, *spec.measures))
+    folders = {spec.folder / module.partition(".")[0] for module in modules if module}
+    return [path.read_bytes() for folder in sorted(folders) for path in sorted(folder.rglob("*.py"))]
 
 
 def run_digest(spec: SweepSpec, inputs: Inputs, point: Point) -> str:

@@ -89,7 +89,11 @@ class RangeAxis:
             step = 1 if self.log else int(self.step or 1)
             return self.label(trial.suggest_int(self.name, int(self.low), int(self.high), step=step, log=self.log))
         step_of_float = None if self.log else self.step
-        return self.label(trial.suggest_float(self.name, self.low, self.high, step=step_of_float, log=self.log))
+        number = trial.suggest_float(self.name, self.low, self.high, step=step_of_float, log=self.log)
+        if step_of_float is not None:
+            # Of the numbers of the axis, which rounding may have missed.
+            number = float(_exact(self.low) + round((number - self.low) / step_of_float) * _exact(step_of_float))
+        return self.label(number)
 
     def drawn(self, rng: random.Random) -> str:
         if self.step is not None and not self.log:
@@ -338,6 +342,8 @@ def _range(given: Section, name: str) -> RangeAxis:
     if not math.isfinite((high - low) / (step or 1)):
         given.refuse("to", f"is {high:g}; that is too far from `from`")
     log = given.truth("log", default=False)
+    if log and "step" in given:
+        given.refuse("step", "stands next to `log`; keep one of the two")
     if log and low <= 0:
         given.refuse("from", f"is {low:g}; on a logarithmic scale it needs more than 0")
     return RangeAxis(name, low, high, step, log, whole)
