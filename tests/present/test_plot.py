@@ -73,10 +73,12 @@ def test_times_are_short(seconds: float, label: str) -> None:
 
 @pytest.mark.parametrize("values", [1, 2, 6, 7, 8, 9, 30])
 def test_the_bars_of_a_sweep_are_drawn_for_any_number_of_values(values: int) -> None:
-    rows = [Row(n, {"a": f"v{n % values}", "b": str(n // values)}, {"m": n}) for n in range(2 * values)]
-    svg = sweep_plot(SweepResult(("a", "b"), tuple(rows), Goal("m", is_highest=True)))
-    bars = [bar for bar in ET.fromstring(svg).iter(f"{SVG}rect") if bar.attrib["width"] == "12"]
-    assert len(bars) == 2 * values
+    for others in (1, 2, 9):
+        points = [{"a": f"v{n % values}", "b": str(n // values)} for n in range(others * values)]
+        rows = tuple(Row(n, point, {"m": n}) for n, point in enumerate(points))
+        svg = sweep_plot(SweepResult(("a", "b"), rows, Goal("m", is_highest=True)))
+        bars = [bar for bar in ET.fromstring(svg).iter(f"{SVG}rect") if bar.attrib["width"] == "12"]
+        assert len(bars) == others * values
 
 
 def test_each_of_eight_values_has_a_colour_of_its_own() -> None:

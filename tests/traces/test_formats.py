@@ -113,7 +113,7 @@ def at(second: int, kind: Any, **fields: Any) -> dict[str, Any]:
 
 
 def test_google_machines_that_were_left_out_are_not_removed(tmp_path: Path) -> None:
-    machines = [
+    machines: list[dict[str, Any]] = [
         MACHINE,
         {"time": 6 * 10**6, "machine_id": 9, "type": "REMOVE"},
         {"time": 5 * 10**6, "machine_id": 9, "type": "ADD"},
@@ -130,8 +130,12 @@ def test_google_machines_that_were_left_out_are_not_removed(tmp_path: Path) -> N
 
 
 def test_google_machines_are_read_in_the_order_of_their_times(tmp_path: Path) -> None:
-    events = [MACHINE, MACHINE | {"time": "9000000", "type": "REMOVE", "machine_id": 8}]
-    trace = google(tmp_path, [*events, MACHINE | {"time": "5000000", "machine_id": 8}], [at(700, "SUBMIT")])
+    machines: list[dict[str, Any]] = [
+        MACHINE,
+        MACHINE | {"time": "9000000", "type": "REMOVE", "machine_id": 8},
+        MACHINE | {"time": "5000000", "machine_id": 8},
+    ]
+    trace = google(tmp_path, machines, [at(700, "SUBMIT")])
     assert [(event.event, event.time) for event in trace.events][:2] == [("add", 5), ("delete", 9)]
 
 
@@ -158,8 +162,7 @@ def simkube(folder: Path, *events: dict[str, Any], index: Any = None) -> Trace:
 
 
 def test_a_simkube_object_that_was_never_applied_is_not_deleted(tmp_path: Path) -> None:
-    events = [{"ts": 1, "applied_objs": [node("n1")]}, {"ts": 5, "deleted_objs": [deployment(1)]}]
-    trace = simkube(tmp_path, *events)
+    trace = simkube(tmp_path, {"ts": 1, "applied_objs": [node("n1")]}, {"ts": 5, "deleted_objs": [deployment(1)]})
     assert not lived(trace, tmp_path).lives
     assert "left out: 1 deletion of objects that are not there" in trace.assumed
 
