@@ -2,42 +2,81 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, NoReturn, TypeGuard
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn, TypeGuard
 
 import yaml
 
 from podium.errors import InputError
 from podium.manifests import load_documents
-from podium.manifests.yaml_documents import resolve_scalar
 
 Path = tuple[str | int, ...]
 """The keys and indices that lead to a value."""
 
 
-def lines_of(document: yaml.Node | None) -> dict[Path, int]:
-    """The line of every value in a YAML document."""
-    lines: dict[Path, int] = {}
-    _locate(document, (), lines)
-    return lines
+DEEPEST = 1000
+"""How many levels of lists and mappings are read."""
 
 
-def _locate(node: yaml.Node | None, path: Path, lines: dict[Path, int]) -> None:
-    if node is None:
-        return
-    lines.setdefault(path, node.start_mark.line + 1)
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            # The line of the key, as a value in block style begins on the next line.
-            lines[*path, str(key.value)] = key.start_mark.line + 1
-            _locate(value, (*path, str(key.value)), lines)
-    elif isinstance(node, yaml.SequenceNode):
-        for place, value in enumerate(node.value):
-            _locate(value, (*path, place), lines)
+class LocatedValue(NamedTuple):
+    """A value of a YAML text."""
+
+    document: int
+    """The number of its document, from 1."""
+    path: Path
+    line: int
+    """The line of its key, as a value in block style begins on the next line; in a list, its own."""
+    text: str | None
+    """Its text, if it is a scalar without quotes."""
+
+
+@dataclass(slots=True)
+class _Around:
+    """A list or a mapping that is being read."""
+
+    is_mapping: bool
+    step: str | int | None
+    """The index or the key of the next value; None if a key comes next."""
+    line: int = 0
+    """The line of the key."""
+
+
+def located_values(text: bytes) -> Iterator[LocatedValue]:
+    """Every value of a YAML text, up to one that is nested too deeply to be read."""
+    document, around = 0, list[_Around]()
+    for event in yaml.parse(text, yaml.CSafeLoader):
+        if isinstance(event, yaml.DocumentStartEvent):
+            document += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            around.pop()
+            _go_on(around)
+        elif len(around) > DEEPEST:
+            return
+        elif isinstance(event, yaml.NodeEvent):
+            assert event.start_mark is not None
+            line, inner = event.start_mark.line + 1, around[-1] if around else None
+            if inner is not None and inner.step is None:
+                inner.step, inner.line = str(getattr(event, "value", "")), line
+                continue
+            path = tuple(each.step for each in around if each.step is not None)
+            plain = event.value if isinstance(event, yaml.ScalarEvent) and event.implicit[0] else None
+            yield LocatedValue(document, path, inner.line if inner and inner.is_mapping else line, plain)
+            if isinstance(event, yaml.CollectionStartEvent):
+                is_mapping = isinstance(event, yaml.MappingStartEvent)
+                around.append(_Around(is_mapping, None if is_mapping else 0))
+            else:
+                _go_on(around)
+
+
+def _go_on(around: list[_Around]) -> None:
+    """Expect the next value of the innermost list, or the next key of the innermost mapping."""
+    if around:
+        step = around[-1].step
+        around[-1].step = step + 1 if isinstance(step, int) else None
 
 
 def line_of(path: Path, lines: Mapping[Path, int]) -> int:
@@ -47,8 +86,7 @@ def line_of(path: Path, lines: Mapping[Path, int]) -> int:
     return lines.get(path, 1)
 
 
-PLAIN = (None, "")
-"""The styles of a scalar without quotes."""
+_NO_NUMBER = re.compile(r"[-+]?\.(nan|NaN|NAN|inf|Inf|INF)")
 _PATH = re.compile(r"(?:unknown field \")?((?:\.?[\w$/-]+|\[\d+\]|\['[^']*'\])+)(?::|\"| is | needs )")
 _STEP = re.compile(r"\[(\d+)\]|\['([^']*)'\]|([\w$/-]+)")
 
@@ -76,27 +114,12 @@ def _placed(error: InputError, file: str) -> InputError:
     except UnicodeDecodeError as problem:
         line = data.count(b"\n", 0, problem.start) + 1
         return InputError(f"is not UTF-8 text: {problem.reason}", f"{file} line {line}")
-    with suppress(yaml.YAMLError, RecursionError):
-        for path, number in _unusable_numbers(yaml.compose(data, yaml.CSafeLoader), ()):
-            field = ".".join(map(str, path))
-            return InputError(
-                f"{field}: is {number.value}; it needs a number", f"{file} line {number.start_mark.line + 1}"
-            )
+    with suppress(yaml.YAMLError):
+        for value in located_values(data):
+            if value.text and _NO_NUMBER.fullmatch(value.text):
+                field = ".".join(map(str, value.path))
+                return InputError(f"{field}: is {value.text}; it needs a number", f"{file} line {value.line}")
     return error
-
-
-def _unusable_numbers(node: yaml.Node | None, path: Path) -> Iterator[tuple[Path, yaml.ScalarNode]]:
-    """Every NaN and infinity in a document, and where it is."""
-    if isinstance(node, yaml.ScalarNode) and node.style in PLAIN:
-        number = resolve_scalar(node.value)
-        if isinstance(number, float) and not math.isfinite(number):
-            yield path, node
-    elif isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            yield from _unusable_numbers(value, (*path, str(key.value)))
-    elif isinstance(node, yaml.SequenceNode):
-        for place, value in enumerate(node.value):
-            yield from _unusable_numbers(value, (*path, place))
 
 
 class LocatedDocument:
@@ -114,9 +137,9 @@ class LocatedDocument:
         self.file = file
         self.value: object = documents[0][1]
         self._lines: dict[Path, int] = {}
-        # Every file that can be read has line numbers, unless it is packed, comes from stdin or refers to itself.
-        with suppress(OSError, UnicodeError, yaml.YAMLError, RecursionError), open(file, "rb") as text:
-            self._lines = lines_of(yaml.compose(text, yaml.CSafeLoader))
+        # Every file that can be read has line numbers, unless it is packed or comes from stdin.
+        with suppress(OSError, yaml.YAMLError), open(file, "rb") as text:
+            self._lines = {value.path: value.line for value in located_values(text.read())}
 
     def refuse(self, path: Path, problem: str) -> NoReturn:
         """Raise an InputError that names the file, the line and the field."""

@@ -26,7 +26,7 @@ import yaml
 
 from podium.errors import InputError, os_problem
 from podium.manifests import load, load_documents
-from podium.manifests.located import is_number, line_of, lines_of, path_in
+from podium.manifests.located import is_number, line_of, located_values, path_in
 from podium.timeline.events import LIFETIME, LONGEST
 from podium.traces.trace import GZIP_MAGIC, Advance, Manifest, Trace, TraceEvent, is_text, remarks
 from podium.wording import counted
@@ -215,15 +215,17 @@ def read_kwok_record(files: Sequence[str], advance: Advance) -> Trace:
 def _with_line(error: InputError, file: str) -> InputError:
     """An error about a document of a file with the line of what is wrong in it."""
     place = re.match(r" document (\d+)(?! line)", error.where.removeprefix(file))
+    if place is None or not Path(file).is_file():
+        return error
     path = path_in(error.message) or (error.message.partition(" ")[0],)
-    with suppress(OSError, UnicodeError, yaml.YAMLError, RecursionError), open(file, "rb") as text:
-        for number, document in enumerate(yaml.compose_all(text, yaml.CSafeLoader), 1):
-            if place and number == int(place[1]):
-                lines = lines_of(document)
-                # A template is an object: what is wrong in it is named from there.
-                line = line_of(path if path[:1] in lines else ("template", *path), lines)
-                return InputError(error.message, error.where.replace(place[0], f"{place[0]} line {line}", 1))
-    return error
+    lines: dict[tuple[str | int, ...], int] = {}
+    with suppress(yaml.YAMLError):
+        lines = {v.path: v.line for v in located_values(Path(file).read_bytes()) if v.document == int(place[1])}
+    if not lines:
+        return error
+    # A template is an object: what is wrong in it is named from there.
+    line = line_of(path if path[:1] in lines else ("template", *path), lines)
+    return InputError(error.message, error.where.replace(place[0], f"{place[0]} line {line}", 1))
 
 
 def _kwok_record(file: str, advance: Advance) -> Trace:

@@ -241,8 +241,9 @@ def opened(path: str) -> Iterator[tuple[IO[bytes], IO[str]]]:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"cannot be unpacked as gzip: {error}", path) from None
     except UnicodeDecodeError as error:
-        line = _undecodable_line(path, is_packed)
-        raise InputError(f"is not UTF-8 text: {error.reason}", f"{path} line {line}") from None
+        # What comes through a pipe cannot be read again.
+        where = f"{path} line {_undecodable_line(path, is_packed)}" if Path(path).is_file() else path
+        raise InputError(f"is not UTF-8 text: {error.reason}", where) from None
     except OSError as error:
         raise InputError(os_problem(error), path) from None
 
