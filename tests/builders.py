@@ -30,8 +30,10 @@ GROUPS = {
 
 
 def make_object(kind: str, name: str, *, metadata: Mapping[str, Any] | None = None, **fields: Any) -> Object:
-    """Any object, as the API server would store it; `namespace`, `labels` and such go into its metadata."""
-    within = {field: fields.pop(field) for field in ("namespace", "labels", "annotations") if field in fields}
+    """Any object, as the API server would store it; `namespace`, `labels`, `owner` and such go into its metadata."""
+    within: Fields = {field: fields.pop(field) for field in ("namespace", "labels", "annotations") if field in fields}
+    if owner := fields.pop("owner", None):
+        within["ownerReferences"] = [{"controller": True, **owner}]
     document: Fields = {
         "apiVersion": GROUPS.get(kind, "v1"),
         "kind": kind,
@@ -89,9 +91,14 @@ def make_pod(
     mirror: bool = False,
     deleted: bool = False,
     phase: str = "",
+    ready: bool | None = None,
     **spec: Any,
 ) -> Pod:
-    """A pod of one container, on `node` if that is given; `mirror` is what the kubelet makes for a static pod."""
+    """A pod of one container, on `node` if that is given; `mirror` is what the kubelet makes for a static pod.
+
+    Its Ready condition says `ready`; it has no condition if that is None.
+    """
+    conditions = [] if ready is None else [{"type": "Ready", "status": str(ready)}]
     metadata: Fields = {"name": name, "namespace": namespace, "labels": dict(labels or {})}
     if mirror:
         metadata["annotations"] = {"kubernetes.io/config.mirror": "x"}
@@ -105,7 +112,7 @@ def make_pod(
         "kind": "Pod",
         "metadata": metadata,
         "spec": {"nodeName": node, "containers": [container], **_camel(spec)},
-        "status": {"phase": phase},
+        "status": {"phase": phase, "conditions": conditions},
     }
     (made,) = load(document)
     assert isinstance(made, Pod)

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -41,12 +42,23 @@ def test_what_was_made_is_old_at_once() -> None:
     assert {id(each) for each in made} <= oldest
 
 
-def test_what_others_froze_stays_frozen() -> None:
+@pytest.mark.parametrize("context", [collector_paused, collector_relaxed])
+def test_what_others_froze_stays_frozen(context: Callable[[], AbstractContextManager[None]]) -> None:
     gc.freeze()
     frozen = gc.get_freeze_count()
-    with collector_paused():
+    with context():
         pass
     assert gc.get_freeze_count() == frozen
+
+
+def test_what_was_there_before_is_not_scanned_while_the_collector_is_relaxed() -> None:
+    before: list[list[int]] = [[]]
+    with collector_relaxed():
+        made: list[list[int]] = [[]]
+        scanned = {id(each) for each in gc.get_objects()}
+        assert id(before) not in scanned
+        assert id(made) in scanned
+    assert id(before) in {id(each) for each in gc.get_objects()}
 
 
 def test_the_collector_is_relaxed_meanwhile_and_as_before_afterwards() -> None:

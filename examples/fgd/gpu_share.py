@@ -22,12 +22,12 @@ class GpuShare(FilterPlugin, ReservePlugin):
         self._taken = {}
         self._seen = -1
 
-    def key(self, info: PodInfo):
+    def requested(self, info: PodInfo):
         """What a pod asks for: milli-cpu and GPU milli."""
         return info.resources.requests.get("cpu", 0), info.resources.requests.get(GPU_MILLI, 0)
 
     def filter(self, state: CycleState, pod, nodes: Nodes) -> Verdict:
-        left, (_, milli) = self.left(nodes), self.key(state.info)
+        left, (_, milli) = self.left(nodes), self.requested(state.info)
         fits = (left == WHOLE).sum(0) >= milli // WHOLE if milli >= WHOLE else left.max(0) >= milli
         return Verdict.reject(~fits, "node(s) didn't have enough free GPUs")
 
@@ -56,7 +56,7 @@ class GpuShare(FilterPlugin, ReservePlugin):
         if left.min() < 0:  # another node has the row by now
             taken, left = {}, free
         for key in [key for key in placed if key not in taken]:
-            taken[key] = self._take(self.key(placed[key]), left, node)
+            taken[key] = self._take(self.requested(placed[key]), left, node)
             left -= taken[key]
         self._taken[row] = taken
         return left

@@ -42,7 +42,7 @@ class DotProd(GpuShare, ScorePlugin):
     name = "DotProd"
 
     def score(self, state: CycleState, pod, nodes: Nodes):
-        cpu, milli = self.key(state.info)
+        cpu, milli = self.requested(state.info)
         product = cpu_left(nodes) / LARGEST_CPU * (cpu / LARGEST_CPU)
         product += self.left(nodes).sum(0) / LARGEST_GPU * (milli / LARGEST_GPU)
         return (100 * (1 - product / 2)).astype(np.int64)
@@ -58,7 +58,7 @@ class GpuClustering(GpuShare, ScorePlugin):
         self._kinds = {}
 
     def score(self, state: CycleState, pod, nodes: Nodes):
-        _, milli = self.key(state.info)
+        _, milli = self.requested(state.info)
         if not milli:
             return np.zeros(len(nodes), dtype=np.int64)
         left, gpus = self.left(nodes).sum(0), self.gpus(state.info)
@@ -74,7 +74,7 @@ class GpuClustering(GpuShare, ScorePlugin):
 
     def gpus(self, info):
         """How many GPUs a pod asks for; a share of one is a kind of its own."""
-        milli = self.key(info)[1]
+        milli = self.requested(info)[1]
         return milli // WHOLE if milli >= WHOLE else min(milli, 1) / 2
 
 
@@ -84,7 +84,7 @@ class GpuPacking(GpuShare, ScorePlugin):
     name = "GpuPacking"
 
     def score(self, state: CycleState, pod, nodes: Nodes):
-        _, milli = self.key(state.info)
+        _, milli = self.requested(state.info)
         if not milli:
             return np.zeros(len(nodes), dtype=np.int64)
         left = self.left(nodes)
@@ -103,7 +103,7 @@ class BestFit(GpuShare, ScorePlugin):
     name = "BestFit"
 
     def score(self, state: CycleState, pod, nodes: Nodes):
-        cpu, milli = self.key(state.info)
+        cpu, milli = self.requested(state.info)
         left = (cpu_left(nodes) - cpu) / LARGEST_CPU * 0.5 + (self.left(nodes).sum(0) - milli) / LARGEST_GPU * 0.5
         return (100 * (1 - left)).clip(0, 100).astype(np.int64)
 
@@ -115,7 +115,7 @@ class FGD(GpuShare, ScorePlugin):
     _typical = None
 
     def score(self, state: CycleState, pod, nodes: Nodes):
-        return self._scores(self.key(state.info), self.left(nodes), cpu_left(nodes), nodes).max(0)
+        return self._scores(self.requested(state.info), self.left(nodes), cpu_left(nodes), nodes).max(0)
 
     def choose(self, asked, left, node: Nodes):
         # The pod is on the node by now, so its cpu counts as free once more.
@@ -124,7 +124,7 @@ class FGD(GpuShare, ScorePlugin):
     def _scores(self, asked, left, cpu, nodes: Nodes):
         """By GPU and node: 50 if the pod leaves the fragmentation as it is there, more if it makes it less."""
         if self._typical is None or self._typical.version != nodes.cluster.node_set_version:
-            self._typical = TypicalPods(nodes.cluster, self.key)
+            self._typical = TypicalPods(nodes.cluster, self.requested)
         milli, typical = asked[1], self._typical
         left = left.astype(np.int16)  # small numbers, and many of them: kinds by GPUs by nodes
         fits = left >= typical.size

@@ -22,12 +22,12 @@ def models(pod) -> str:
 class TypicalPods:
     """The most frequent kinds of pods, pending or not: what they ask for, how often, and on which nodes."""
 
-    def __init__(self, cluster: Cluster, key) -> None:
-        """`key` says what a pod asks for: milli-cpu and GPU milli."""
+    def __init__(self, cluster: Cluster, requested) -> None:
+        """`requested` says what a pod asks for: milli-cpu and GPU milli."""
         self.version = cluster.node_set_version
         counts, affinities = Counter(), {}
         for pod in [*cluster.pending.values(), *(pod for pod, _ in cluster.placed())]:
-            asked = *key(cluster.info_of(pod)), models(pod)
+            asked = *requested(cluster.info_of(pod)), models(pod)
             counts[asked] += int(pod.metadata.annotations.get(COUNT, 1))
             affinities[asked] = required_node_affinity(pod)
         most = sorted(counts.items(), key=lambda item: (item[1], item[0]), reverse=True)

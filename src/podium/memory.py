@@ -36,11 +36,15 @@ def collector_relaxed() -> Iterator[None]:
     """
     young, *older = gc.get_threshold()
     gc.set_threshold(100 * young, *older)
-    gc.freeze()
+    # What others froze stays frozen.
+    freezes = not gc.get_freeze_count()
+    if freezes:
+        gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if freezes:
+            gc.unfreeze()
         gc.set_threshold(young, *older)
 
 

@@ -22,7 +22,7 @@ from podium.engine.release import CURRENT, DEFAULT_PROVIDER, AnyRelease, Options
 from podium.errors import InputError, PodiumError, os_problem
 from podium.framework import Registry
 from podium.manifests import load
-from podium.manifests.files import STDIN, stdin
+from podium.manifests.files import GZIP_MAGIC, STDIN, stdin
 from podium.model import Pod
 from podium.model.meta import JsonObject
 from podium.plugins import IN_TREE
@@ -31,7 +31,7 @@ MOST_BYTES = 256 << 20
 """The maximum size of one case, in bytes of JSON."""
 HEAD = 4096
 """How many bytes are read to see whether a file is text."""
-_GZIP_MAGIC, _XZ_MAGIC = b"\x1f\x8b", b"\xfd7zXZ"
+_XZ_MAGIC = b"\xfd7zXZ"
 _MAY_BE_MISSING = frozenset(("DynamicResources",))
 """Score plugins that give every node 0, and may therefore be left out of a profile."""
 _COMPARED_APART = frozenset(("pod", "error", "rejected", "absent", "failed", "failed_predicates", "scores", "totals"))
@@ -141,11 +141,11 @@ def _opened(source: str) -> AbstractContextManager[IO[bytes]]:
 def _unpacked_lines(stream: IO[bytes], name: str) -> Iterator[bytes]:
     """The lines of a stream, each at most `MOST_BYTES` long, so that a line without an end is detected."""
     first = stream.readline(HEAD)
-    if not first.startswith((_GZIP_MAGIC, _XZ_MAGIC)) and b"\0" in first:
+    if not first.startswith((GZIP_MAGIC, _XZ_MAGIC)) and b"\0" in first:
         raise InputError("is not JSON: it has zero bytes", name)
     if not first.endswith(b"\n"):
         first += stream.readline(MOST_BYTES + 1)
-    if first.startswith(_GZIP_MAGIC):
+    if first.startswith(GZIP_MAGIC):
         with gzip.open(io.BytesIO(first + stream.read())) as plain:
             yield from _limited(b"", plain.readline, name)
     elif first.startswith(_XZ_MAGIC):

@@ -8,8 +8,8 @@ import pytest
 
 from answers.losing import budget, drained, failed, fates, nodes, replica_set, web
 from podium.answers import Fate
-from podium.answers._lost_pods import BudgetHealth
 from podium.cluster import Cluster
+from podium.cluster.budgets import BudgetHealth
 
 HEALTH: dict[str, tuple[dict[str, Any], int, tuple[int, int, int], int]] = {
     "a number to stay": ({"minAvailable": 2}, 3, (3, 2, 3), 1),
@@ -18,7 +18,7 @@ HEALTH: dict[str, tuple[dict[str, Any], int, tuple[int, int, int], int]] = {
     "of which some are gone already": ({"maxUnavailable": 1}, 4, (3, 3, 4), 0),
     "a share that may go, rounded up": ({"maxUnavailable": "10%"}, 3, (3, 2, 3), 1),
     "more than there are": ({"minAvailable": 9}, 3, (3, 9, 3), 0),
-    "nothing said": ({}, 3, (3, 0, 3), 3),
+    "nothing said": ({}, 3, (3, 0, 0), 0),
 }
 
 

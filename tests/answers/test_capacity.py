@@ -136,7 +136,7 @@ def test_a_gated_pod_does_not_fit() -> None:
 
 BAD = {
     "no pod": ((), {}, "no pod to find the capacity for; give at least one"),
-    "a mix of another length": ((make_pod(),), {"mix": [1, 2]}, "a mix of 2 numbers for 1 pods"),
+    "a mix of another length": ((make_pod(),), {"mix": [1, 2]}, "a mix of 2 numbers for 1 pod;"),
     "a mix with nothing of one": ((make_pod(),), {"mix": [0]}, "each number must be at least 1"),
     "an unknown node to exclude": ((make_pod(),), {"exclude_nodes": ["x"]}, "node 'x' is not in the cluster"),
 }

@@ -220,7 +220,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "a pod that is not there": (("capacity", "gone"), "pod 'gone' is not in the input"),
     "a file without pods": (("capacity", "four.json"), "four.json: no pod and no workload that makes pods in it"),
     "a mix of words": (("capacity", "small.json", "--mix", "a:b"), "--mix 'a:b' must be numbers"),
-    "a mix for other pods": (("capacity", "small.json", "--mix", "1:2"), "a mix of 2 numbers for 1 pods"),
+    "a mix for other pods": (("capacity", "small.json", "--mix", "1:2"), "a mix of 2 numbers for 1 pod;"),
     "a node to exclude that is not there": (
         ("capacity", "small.json", "--exclude-nodes", "x"),
         "node 'x' is not in the cluster",
@@ -237,7 +237,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a node that is not there": (("why-not", "web", "n9"), "node 'n9' is not in the cluster"),
     "a pod nobody knows": (("why-not", "gone", "n1"), "pod 'gone' is not in the input"),
-    "a profile nobody knows": (("why-not", "web", "n1", "--profile", "x"), "no profile for scheduler name 'x'"),
+    "a profile nobody knows": (("why-not", "web", "n1", "--profile", "x"), "profile 'x' is not in the configuration"),
 }
 
 

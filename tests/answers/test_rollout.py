@@ -659,7 +659,7 @@ def test_an_autoscaler_whose_target_is_not_there_is_said(tmp_path: Path) -> None
     result = run("simulate", "-f", cluster, "--hpa", "max")
 
     assert result.exit_code == 0
-    assert "--hpa max: HorizontalPodAutoscaler shop/web: its target Deployment/wbe is not among" in result.stderr
+    assert "--hpa max: HorizontalPodAutoscaler shop/web: its target Deployment/wbe is not in the input" in result.stderr
 
 
 def test_nothing_to_scale_or_roll_out_is_said(tmp_path: Path) -> None:

@@ -7,20 +7,24 @@ from typing import Any
 import pytest
 
 from answers.losing import failed, nodes, web
-from builders import HOSTNAME, ZONE, affinity, make_object, pod_term, spread
+from builders import HOSTNAME, ZONE, affinity, make_config, make_object, pod_term, spread
 from podium.answers import Fate
-from podium.model import Object
+from podium.cluster import Nodes
+from podium.framework import CycleState, PreFilterPlugin, PreFilterResult, Registry
+from podium.model import Object, Pod
+from podium.plugins import IN_TREE
 
-CLAIM = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
+CLAIM: dict[str, Any] = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
 
 
-def storage() -> list[Object]:
-    """A claim whose volume is in zone a."""
-    terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a"]}]}]}
+def storage(key: str = ZONE, value: str = "a", kind: str = "csi") -> list[Object]:
+    """A claim whose volume is in zone a, or where else a label says."""
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}]}
     reference = {"namespace": "default", "name": "data"}
     mode = {"accessModes": ["ReadWriteOnce"]}
-    size = {"capacity": {"storage": "1Gi"}, "storageClassName": "", "csi": {"driver": "d", "volumeHandle": "h"}}
-    volume = {**mode, **size, "nodeAffinity": {"required": terms}, "claimRef": reference}
+    size = {"capacity": {"storage": "1Gi"}, "storageClassName": ""}
+    source = {"csi": {"driver": "d", "volumeHandle": "h"}, "local": {"path": "/data"}}[kind]
+    volume = {**mode, **size, kind: source, "nodeAffinity": {"required": terms}, "claimRef": reference}
     claim = {**mode, "volumeName": "v", "storageClassName": "", "resources": {"requests": {"storage": "1Gi"}}}
     bound = {"pv.kubernetes.io/bind-completed": "yes"}
     return [
@@ -60,6 +64,43 @@ def test_what_pins_a_pending_pod(fields: dict[str, Any], expected: tuple[str, st
     (pod,) = found.of(Fate.PENDING)
     (pin,) = pod.constraints
     assert (pin.kind, pin.what, pin.nodes, pin.alone) == expected
+
+
+def test_a_volume_of_the_lost_node_pins_its_pod() -> None:
+    found = failed(*nodes("a1 b1 c1"), *storage(HOSTNAME, "a1", "local"), web("w", "a1", **CLAIM))
+
+    (pod,) = found.of(Fate.PENDING)
+    assert [(pin.kind, pin.what, pin.nodes, pin.alone) for pin in pod.constraints] == [
+        ("volume", f"{HOSTNAME} In a1", 2, True)
+    ]
+
+
+class OnlyHere(PreFilterPlugin):
+    """A user's plugin that names the only node to check."""
+
+    name = "OnlyHere"
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        return PreFilterResult(node_names=frozenset(("a1",)))
+
+
+def test_nodes_that_a_plugin_of_ones_own_left_out_are_not_the_specs_doing() -> None:
+    config = make_config({"plugins": {"multiPoint": {"enabled": [{"name": "OnlyHere"}]}}})
+    registry = Registry((*IN_TREE.values(), OnlyHere))
+    (pod,) = failed(*nodes("a1 b1"), web("w", "a1"), config=config, registry=registry).of(Fate.PENDING)
+
+    assert pod.constraints == ()
+
+
+@pytest.mark.parametrize("kind", ["a node selector", "anti-affinity", "a volume", "a host port"])
+def test_an_old_release_names_it_too(kind: str) -> None:
+    fields, (named, *_) = PINNED[kind]
+    port = [{"containerPort": 80, "hostPort": 80}]
+    others = [web(f"on-{name}", name, ports=port) for name in ("b1", "c1")]
+    found = failed(*nodes("a1 b1 c1"), *storage(), *others, web("w", "a1", **fields), release="v1.18")
+
+    (pod,) = found.of(Fate.PENDING)
+    assert [pin.kind for pin in pod.constraints] == [named]
 
 
 def test_two_pins_hold_a_pod_that_neither_holds_alone() -> None:

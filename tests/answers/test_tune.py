@@ -125,7 +125,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown function": ({"objective": "json:gone"}, "module 'json' has no function 'gone'"),
     "a function that fails": ({"objective": "json:loads"}, "objective loads failed: TypeError"),
     "a function that gives no number": ({"objective": "builtins:repr"}, "it must give a number to minimise"),
-    "an unknown profile": ({"profile": "x"}, "profile 'x' is not in the configuration; there is default-scheduler"),
+    "an unknown profile": ({"profile": "x"}, "profile 'x' is not in the configuration, which has default-scheduler"),
     "a bad configuration": ({"config": {"kind": "Pod"}}, "the configuration to tune: "),
 }
 
@@ -137,7 +137,7 @@ def test_bad_input(arguments: dict[str, Any], problem: str) -> None:
 
 
 def test_nothing_to_place() -> None:
-    with pytest.raises(InputError, match="no pod is pending; --replay places the running ones anew"):
+    with pytest.raises(InputError, match="no pod is pending; --replay places the running ones again"):
         tune(small(pods=0), trials=1)
 
 
@@ -304,7 +304,7 @@ def test_the_winner_is_explained(cluster: Path) -> None:
 
     words = " ".join(text.split())
     assert "3 of 4 pods go elsewhere than with today's configuration. Responsible: NodeResourcesFit for 3." in words
-    assert "Left as they are: the weights of " in words
+    assert "Not searched: the weights of " in words
     assert "weight of NodeAffinity" not in text
     assert document["responsible"] == {"NodeResourcesFit": 3}
     assert [(move["before"], move["after"], move["plugin"]) for move in document["moves"]] == [

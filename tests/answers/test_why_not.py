@@ -260,7 +260,7 @@ def test_volumes_in_another_zone_cannot_be_helped() -> None:
 
     assert [status.plugin for status in answer.blockers] == ["VolumeBinding"]
     assert [one.text for one in answer.obstacles["VolumeBinding"]] == [
-        f"claim data is bound to disk, whose node affinity needs {ZONE} in [b]"
+        f"claim data is bound to disk, whose node affinity needs {ZONE} In b"
     ]
     assert answer.suggestions == ()
 
@@ -294,6 +294,56 @@ def test_pods_of_the_node_and_critical_pods_are_not_evicted() -> None:
     assert texts(asked([node("a1"), daemon, mirror, critical], make_pod(requests={"cpu": "1"}))) == [
         "drop the pod's cpu request"
     ]
+
+
+BELONGING: dict[str, dict[str, Any]] = {
+    "of a DaemonSet": {"owner": {"kind": "DaemonSet", "name": "agent"}},
+    "of the node": {"owner": {"kind": "Node", "name": "a1"}},
+    "a mirror": {"mirror": True},
+    "critical": {"priority": 2_000_000_000},
+    "on its way out": {"deleted": True},
+}
+PORT = [{"containerPort": 80, "hostPort": 80}]
+IN_THE_WAY: dict[str, tuple[dict[str, Any], Pod]] = {
+    "a host port": ({"ports": PORT}, make_pod(ports=PORT)),
+    "its own anti-affinity": (
+        {"labels": WEB},
+        make_pod(affinity=affinity(required=[pod_term(HOSTNAME, WEB)], anti=True)),
+    ),
+    "the anti-affinity of another": (
+        {"affinity": affinity(required=[pod_term(HOSTNAME, WEB)], anti=True)},
+        make_pod(labels=WEB),
+    ),
+    "a crowded zone": (
+        {"labels": WEB},
+        make_pod(labels=WEB, requests={"cpu": "1"}, topology_spread_constraints=[spread(ZONE, WEB)]),
+    ),
+    "too little cpu": ({"requests": {"cpu": "4"}}, make_pod(requests={"cpu": "1"})),
+}
+
+
+@pytest.mark.parametrize("kind", BELONGING)
+@pytest.mark.parametrize("way", IN_THE_WAY)
+def test_no_plugin_suggests_to_evict_what_stays(kind: str, way: str) -> None:
+    fields, pod = IN_THE_WAY[way]
+    there = make_pod("there", node="a1", **fields, **BELONGING[kind])
+    full = [node("b1", cpu="1"), make_pod("full", node="b1", requests={"cpu": "1"})]
+
+    answer = asked([node("a1"), *full, there], pod)
+
+    assert answer.suggestions or answer.goes_there
+    assert not [text for text in texts(answer) if "evict default/there" in text]
+
+
+def test_spreading_evicts_those_that_may_be_evicted() -> None:
+    pod = make_pod(labels=WEB, requests={"cpu": "1"}, topology_spread_constraints=[spread(ZONE, WEB)])
+    there = [
+        make_pod("agent", node="a1", labels=WEB, owner={"kind": "DaemonSet", "name": "agent"}),
+        make_pod("web", node="a1", labels=WEB, priority=7),
+    ]
+    full = [node("b1", cpu="1"), make_pod("full", node="b1", requests={"cpu": "1"}, labels=WEB)]
+
+    assert "evict default/web (priority 7)" in texts(asked([node("a1"), *full, *there], pod))
 
 
 def test_nothing_is_changed_by_asking() -> None:

@@ -13,10 +13,17 @@ from msgspec.structs import replace as with_fields
 from autoscaling.scaling import group
 from builders import make_node, make_object, make_pod
 from podium.autoscaling import read_node_groups
-from podium.autoscaling._group_nodes import is_expendable, may_go, may_move, member, without
+from podium.autoscaling._group_nodes import (
+    is_expendable,
+    member,
+    node_allows_removal,
+    strategy_allows_eviction,
+    try_removal,
+)
 from podium.autoscaling._groups import NodeGroups
-from podium.autoscaling._trial_cluster import TrialCluster, made_anew
+from podium.autoscaling._trial_cluster import TrialCluster, replacement_of
 from podium.cluster import Cluster
+from podium.cluster.store import Store
 from podium.engine import Scheduler
 from podium.model import Node, Object, Pod, PodDisruptionBudget
 from podium.timeline.controllers import Disruptions
@@ -62,28 +69,31 @@ def test_which_pods_may_be_moved(one: Pod, by_autoscaler: bool, by_karpenter: bo
     settings = groups.settings
     karpenter = replace(settings, strategy="karpenter")
 
-    assert may_move(one, settings, Disruptions()) is by_autoscaler
-    assert may_move(one, karpenter, Disruptions()) is by_karpenter
+    assert strategy_allows_eviction(one, settings, Disruptions(Store())) is by_autoscaler
+    assert strategy_allows_eviction(one, karpenter, Disruptions(Store())) is by_karpenter
 
 
 def test_a_budget_without_disruptions_left_keeps_its_pods(groups: NodeGroups) -> None:
     protected = pod(labels={"app": "web"}, phase="Running")
-    disruptions = Disruptions()
+    disruptions = Disruptions(Store())
     spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
     budget = make_object("PodDisruptionBudget", "web", namespace="default", spec=spec)
     assert isinstance(budget, PodDisruptionBudget)
-    disruptions.budget_is(budget, {protected.key: (protected, True)})
+    disruptions.on_budget_updated(budget, [(protected, True)])
 
-    assert not may_move(protected, groups.settings, disruptions)
+    assert not strategy_allows_eviction(protected, groups.settings, disruptions)
 
 
 def test_annotations_keep_a_node(groups: NodeGroups) -> None:
     node = make_node("n")
     kept = {name: with_fields(node, metadata=with_fields(node.metadata, annotations={name: "true"})) for name in KEPT}
 
-    assert may_go(node, groups.settings)
-    assert [may_go(kept[name], groups.settings) for name in KEPT] == [False, True]
-    assert [may_go(kept[name], replace(groups.settings, strategy="karpenter")) for name in KEPT] == [True, False]
+    assert node_allows_removal(node, groups.settings)
+    assert [node_allows_removal(kept[name], groups.settings) for name in KEPT] == [False, True]
+    assert [node_allows_removal(kept[name], replace(groups.settings, strategy="karpenter")) for name in KEPT] == [
+        True,
+        False,
+    ]
 
 
 KEPT = ("cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt")
@@ -124,7 +134,7 @@ def tried(*objects: Object) -> tuple[Cluster, TrialCluster]:
 def moved(node: Node, trial: TrialCluster, groups: NodeGroups, instead: list[Node] | None = None) -> bool:
     pods = trial.cluster.pods_on(trial.cluster.rows[node.name])
     one = member(trial.cluster, node, groups.groups[0], pods, groups.settings)
-    return without(trial, one, instead or []) is not None
+    return try_removal(trial, one, instead or []) is not None
 
 
 def test_a_node_can_go_if_its_pods_fit_elsewhere(groups: NodeGroups) -> None:
@@ -140,7 +150,7 @@ def test_a_trial_leaves_the_cluster_as_it_is() -> None:
     node = make_node("n", cpu="2")
     cluster, trial = tried(node, pod("one"))
 
-    assert trial.fits(made_anew(pod("one")))
+    assert trial.fits(replacement_of(pod("one")))
     assert not trial.fits(pod("large", node="", requests={"cpu": "1"}))
     assert [each.name for each in trial.placed["n"]] == ["one-anew"]
     assert [each.name for each in cluster.pods_on(0)] == ["one"]

@@ -147,6 +147,19 @@ def test_pods_that_belong_to_a_node_can_be_left_out_of_its_use(tmp_path: Path, k
     assert kept(tmp_path, there, **{other.pop(): True})
 
 
+@pytest.mark.parametrize("kind", ["DaemonSet", "Node", "mirror"])
+def test_a_drained_node_goes_with_the_pods_that_belong_to_it(tmp_path: Path, kind: str) -> None:
+    belonging = owned("its-own", "b", cpu=0)
+    if kind == "mirror":
+        belonging["metadata"] |= {"annotations": {"kubernetes.io/config.mirror": "x"}, "ownerReferences": []}
+    else:
+        belonging["metadata"]["ownerReferences"][0] |= {"kind": kind, "name": "its"}
+    result = scaled(tmp_path, group(pricePerHour=6), there=[*two_nodes(), belonging], until=7200)
+    assert happened(result, "evict") == [(600, "evict", "default/p3", "b", "drain")]
+    assert happened(result, "delete")[-1] == (610, "delete", "Node", "b")
+    assert report(result)["removed"] == 1
+
+
 def test_a_pod_that_would_move_twice_needs_room_at_the_end(tmp_path: Path) -> None:
     full = [owned(f"f{n}", "c", labels=LABELS) for n in range(3)]
     there = [*map(member, "abc"), replica_set(5), *(owned(f"p{at}", at, labels=LABELS) for at in "ab"), *full]

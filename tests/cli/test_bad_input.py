@@ -257,7 +257,7 @@ BAD: dict[str, tuple[Prepare, str]] = {
     "a plugin that is none": (plugin("class Mine: ...", number="4"), "is not a plugin"),
     "a plugin of a taken name": (
         plugin("from podium import FilterPlugin\nclass Mine(FilterPlugin):\n    name = 'NodeName'", number="5"),
-        "plugin 'NodeName' is there twice",
+        "plugin 'NodeName' is registered twice",
     ),
     # cases
     "a case that is not JSON": (cases('{"pods": [{}]}\nnonsense\n', "decide"), "cases.jsonl line 2"),

@@ -74,4 +74,4 @@ def test_old_releases_do_not_preempt(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["explain", "big", "--preempt", "--release", "v1.14", "-f", str(file)])
 
     assert result.exit_code == 2
-    assert "preemption as v1.14 did it is not there" in result.output
+    assert "preemption of v1.14 is not modelled" in result.output

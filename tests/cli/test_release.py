@@ -209,7 +209,7 @@ def test_a_configuration_of_today_in_the_input_is_not_for_an_old_release(cluster
     today = tmp_path / "today.yaml"
     today.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
     code, out, err = configured(cluster, "v1.14", "-f", str(today))
-    said = "warning: schedulerConfig of the input: is not one of v1.14, which runs with its defaults instead\n"
+    said = "warning: schedulerConfig of the input: is not a configuration of v1.14, which uses its defaults instead\n"
     assert (code, err) == (0, said)
     assert "LeastRequestedPriority" in json.loads(out)["feasible"][0]["scores"]
     v1alpha2 = tmp_path / "old.yaml"
@@ -296,7 +296,7 @@ def test_cases_have_no_release_of_their_own(command: str, tmp_path: Path) -> Non
     code, _, err = run(command, *arguments, "--release", "auto")
 
     assert (code, err.count("\n")) == (2, 1)
-    assert "name the release that is to decide them" in err
+    assert "name the release that decides them" in err
 
 
 def test_the_benchmark_takes_the_release_of_the_nodes(tmp_path: Path) -> None:
@@ -334,7 +334,7 @@ def test_upgrade(cluster: str, tmp_path: Path) -> None:
 
 
 def test_upgrade_knows_the_gates_of_both_releases(tmp_path: Path) -> None:
-    """Requests of the pod as a whole count where the gate is on: the one pod fits only where they do not."""
+    """Pod-level requests count where the gate is on: the one pod fits only where they do not."""
     node = {"metadata": {"name": "a"}, "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "9"}}}
     containers = [{"name": "c", "image": "i"}]
     pod = {"metadata": {"name": "p"}, "spec": {"containers": containers, "resources": {"requests": {"cpu": "2"}}}}
@@ -345,8 +345,8 @@ def test_upgrade_knows_the_gates_of_both_releases(tmp_path: Path) -> None:
     between = ("upgrade", "-f", str(file), "--from", "v1.34", "--to", "v1.35")
 
     assert "none of 1 pod changes" in run(*between)[1]
-    assert "v1.34: Requests of the pod as a whole" in run(*between, "--from-feature-gates", off)[1]
-    assert "v1.34: No longer: Requests of the pod as a whole" in run(*between, "--feature-gates", off)[1]
+    assert "v1.34: Pod-level requests (spec.resources)" in run(*between, "--from-feature-gates", off)[1]
+    assert "v1.34: No longer: Pod-level requests (spec.resources)" in run(*between, "--feature-gates", off)[1]
 
 
 def test_upgrade_fails_where_the_configuration_is_refused(cluster: str, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_missing_volume_is_as_in_a_cluster_without_it(tmp_path: Path) -> None:
     assert result.stderr.startswith("warning: no PersistentVolumes in the input: 1 bound claim, such as default/data")
     assert result.stderr.count("\n") == 1
     explained = run("explain", "web", "-f", cluster).stdout
-    assert "Claim data is bound to volume gone, which is not there." in explained
+    assert "Claim data is bound to volume gone, which is not in the input." in explained
 
 
 def test_storage_can_be_ignored(tmp_path: Path) -> None:

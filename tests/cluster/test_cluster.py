@@ -35,7 +35,7 @@ def test_pods_without_a_node_are_pending_in_order_of_arrival() -> None:
 
 def test_the_same_node_twice_is_an_error() -> None:
     cluster = Cluster.from_objects([make_node("n")])
-    with pytest.raises(InputError, match="node n is there twice; keep one of the two"):
+    with pytest.raises(InputError, match="node n occurs twice; keep one of the two"):
         cluster.add(make_node("n"))
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from podium.config import default_config, plugin_args
-from podium.config.plugin_args import EMPTIER_IS_BETTER, ResourceSpec, ScoringStrategy, UtilizationShapePoint
+from podium.config.plugin_args import (
+    EMPTIER_IS_BETTER,
+    ResourceSpec,
+    ScoringStrategy,
+    UtilizationShapePoint,
+    value_on_shape,
+)
 from podium.model.meta import NodeSelector, NodeSelectorTerm, SelectorRequirement
 from podium.model.pod import NodeAffinity, PreferredSchedulingTerm, TopologySpreadConstraint
 
@@ -296,3 +302,16 @@ def test_a_beta_version_reads_arguments_of_any_version(version: str) -> None:
     args = {"apiVersion": f"kubescheduler.config.k8s.io/{version}", "kind": "VolumeBindingArgs"}
     config = document("v1beta2", profiles=[{"pluginConfig": [{"name": "VolumeBinding", "args": args}]}])
     assert the_profile(config).args["VolumeBinding"] == plugin_args.VolumeBindingArgs(shape=EMPTIER_IS_BETTER)
+
+
+@pytest.mark.parametrize(
+    ("utilization", "score"), [(0, 20), (10, 20), (11, 30), (13, 50), (14, 47), (15, 44), (16, 40), (100, 40)]
+)
+def test_a_score_between_the_points_of_a_shape(utilization: int, score: int) -> None:
+    # What is added to the score of the point before is truncated toward zero: 50 - 3.33 is 47.
+    shape = [UtilizationShapePoint(10, 2), UtilizationShapePoint(13, 5), UtilizationShapePoint(16, 4)]
+
+    assert value_on_shape(shape, utilization) == score
+    assert value_on_shape([UtilizationShapePoint(0, 0), UtilizationShapePoint(100, 10)], utilization, 10) == (
+        utilization // 10
+    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from podium.config.fields import SECOND, parse_duration
+from podium.config.fields import LONGEST, SECOND, parse_duration, seconds_of
 
 
 @pytest.mark.parametrize(
@@ -40,3 +42,34 @@ def test_durations(text: str, nanoseconds: int) -> None:
 def test_no_durations(text: str) -> None:
     with pytest.raises(ValueError, match="invalid duration"):
         parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"), [("1h30m", 5400.0), ("500ms", 0.5), (90, 90.0), (0.25, 0.25), (0, 0.0), (LONGEST, LONGEST)]
+)
+def test_seconds_or_a_duration(value: float | str, seconds: float) -> None:
+    assert seconds_of(value) == seconds
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("soon", "is not a duration such as 300s or 1h30m"),
+        ("90", "is not a duration such as 300s or 1h30m"),
+        ([90], "is not a duration such as 300s or 1h30m"),
+        (10**400, "is not a duration such as 300s or 1h30m"),
+        (True, "is not a duration from 0 on, up to ten years"),
+        (-1, "is not a duration from 0 on, up to ten years"),
+        (float("nan"), "is not a duration from 0 on, up to ten years"),
+        ("100000h", "is not a duration from 0 on, up to ten years"),
+    ],
+    ids=str,
+)
+def test_neither_seconds_nor_a_duration(value: Any, problem: str) -> None:
+    with pytest.raises(ValueError, match=f"^{problem}$"):
+        seconds_of(value)
+
+
+def test_a_time_is_called_a_time() -> None:
+    with pytest.raises(ValueError, match="is not a time such as 3600 or 1h30m"):
+        seconds_of("soon", "time", "3600")

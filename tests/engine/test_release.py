@@ -37,7 +37,7 @@ def test_the_release_of_nodes_is_their_newest(versions: tuple[str, ...], release
 
 @pytest.mark.parametrize(
     ("versions", "problem"),
-    [(("", ""), "no node says"), (("v1.27.3",), "the kubelet version of the only node is v1.27")],
+    [(("", ""), "no node has a kubelet version"), (("v1.27.3",), "the kubelet version of the only node is v1.27")],
 )
 def test_nodes_that_do_not_tell_the_release(versions: tuple[str, ...], problem: str) -> None:
     with pytest.raises(InputError, match=problem):

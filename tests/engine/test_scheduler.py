@@ -66,7 +66,7 @@ def test_every_profile_takes_care_of_its_own_pods() -> None:
 
 def test_a_pod_of_an_unknown_scheduler_is_an_error() -> None:
     scheduler, pod = scheduler_with(), make_pod("p", scheduler_name="custom")
-    message = "pod default/p: no profile for scheduler name 'custom'; there is default-scheduler"
+    message = "pod default/p: no profile for scheduler name 'custom'; the configuration has default-scheduler"
     assert scheduler.decide(pod).error == message
     with pytest.raises(InputError, match=message):
         scheduler.schedule(pod)

@@ -136,7 +136,7 @@ def test_fgd_scores_are_those_of_the_papers_definition(seed: int) -> None:
                     gpus = int(deciding.cluster.nodes.allocatable(GPU)[row]) // 1000
                     free = int(cpu.allocatable("cpu")[row] - cpu.requested("cpu")[row])
                     model = deciding.cluster.node(name).metadata.labels[MODEL]
-                    asked = plugin.key(deciding.cluster.info_of(each))
+                    asked = plugin.requested(deciding.cluster.info_of(each))
                     expected = fgd_score([int(gpu) for gpu in left[:gpus, row]], free, asked, model, typical)
                     assert scores.raw[name] == expected
         deciding.schedule(each)

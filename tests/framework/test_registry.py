@@ -39,7 +39,7 @@ def test_the_same_plugin_may_come_twice() -> None:
 @pytest.mark.parametrize(
     ("plugin", "message"),
     [
-        (Twin, "plugin 'Mine' is there twice; give one of them another name"),
+        (Twin, "plugin 'Mine' is registered twice; give one of them another name"),
         (Nameless, "plugin class Nameless has no name; set its class attribute `name`"),
         (dict, "is not a plugin; derive it from podium's FilterPlugin, ScorePlugin"),
         (Mine(), "is not a plugin; derive it from podium's FilterPlugin, ScorePlugin"),

@@ -342,7 +342,7 @@ def test_without_a_kubeconfig_there_is_one_clear_line(run: Run) -> None:
 
     assert result.returncode == 2
     assert result.stderr == (
-        "podium: no kubeconfig: ~/.kube/config is not there; give files with -f, or name a kubeconfig with "
+        "podium: no kubeconfig: ~/.kube/config does not exist; give files with -f, or name a kubeconfig with "
         "--kubeconfig\n"
     )
 

@@ -79,13 +79,13 @@ def test_no_secret_is_in_a_repr(tmp_path: Path) -> None:
 
 
 PROBLEMS = {
-    "cluster": ({"contexts": [{"name": "a", "context": {"cluster": "x"}}]}, "cluster 'x', which has no server there"),
+    "cluster": ({"contexts": [{"name": "a", "context": {"cluster": "x"}}]}, "cluster 'x', which has no server"),
     "user": (
         {
             "contexts": [{"name": "a", "context": {"cluster": "x", "user": "y"}}],
             "clusters": [{"name": "x", "cluster": {"server": "https://x"}}],
         },
-        "user 'y', who is not there",
+        "user 'y', who does not exist",
     ),
     "context": ({"contexts": []}, "no context 'a'; there is none"),
 }

@@ -9,7 +9,15 @@ from msgspec.structs import replace
 
 from builders import make_node, make_object, make_pod
 from podium.framework import Action, ClusterEvent, EventHint
-from podium.loop.events import ASSIGNED, is_told, label_of, node_changes, object_change, pod_changes, with_node_taints
+from podium.loop.events import (
+    ASSIGNED,
+    label_of,
+    node_changes,
+    object_change,
+    pod_changes,
+    reaches_waiting_pods,
+    with_node_taints,
+)
 from podium.model import Node, Pod
 from podium.rules import NEWEST_RULES, rules_of
 
@@ -113,7 +121,7 @@ TOLD: dict[str, tuple[ClusterEvent, str, bool]] = {
 
 @pytest.mark.parametrize(("event", "release", "is_heard"), TOLD.values(), ids=TOLD)
 def test_releases_differ_in_what_they_tell(event: ClusterEvent, release: str, is_heard: bool) -> None:
-    assert is_told(event, rules_of(release)) == is_heard
+    assert reaches_waiting_pods(event, rules_of(release)) == is_heard
 
 
 LABELS: dict[str, tuple[Any, Any, str]] = {

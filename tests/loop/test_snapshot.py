@@ -14,7 +14,7 @@ from loop.driving import Driver, nominated, with_plugins
 from loop.test_cycle import Pairs
 from podium.errors import InputError
 from podium.loop import LoopSnapshot, resume, take_snapshot
-from podium.timeline import Timeline, resume_timeline, save_timeline
+from podium.timeline import Surroundings, Timeline, resume_timeline, save_timeline
 from timeline.test_timeline import at, budget, node, pod, workload
 
 CROWDED = hour_events(3, nodes=3, pods=110, failing=0.5, seconds=900)
@@ -64,6 +64,24 @@ def test_budgets_drains_failures_and_jobs_go_on(stop: float) -> None:
     assert {record["event"] for record in whole.log} >= {"evict", "lost", "create", "finish", "unschedulable"}
     log, _ = run_in_two(nodes, EVENTFUL, stop, tie_break="first")
     assert log == whole.log_lines()
+
+
+@pytest.mark.parametrize("owner", ["Rollout/web", "StatefulSet/web"])
+@pytest.mark.parametrize("stop", [10.0, 15.0, 25.0])
+def test_budgets_count_the_pods_that_are_about_to_be_created(stop: float, owner: str) -> None:
+    """The budget allows no second eviction until the pod that replaces the first one runs, 20 seconds later."""
+    nodes, slow = [make_node("a"), make_node("b")], Surroundings(recreate_after=20.0)
+    events = [
+        at(0, "add", budget("web", "web", maxUnavailable=1)),
+        *(at(0, "add", pod(f"web-{number}", owner=owner, nodeName="a")) for number in range(3)),
+        at(10, "drain", node("a", cpu="4")),
+        at(90, "add", pod("end", cpu="0")),
+    ]
+    whole = Timeline(nodes, events, tie_break="first", surroundings=slow).run()
+    assert len({record["time"] for record in whole.log if record["event"] == "evict"}) == 3
+    first = Timeline(nodes, events, tie_break="first", surroundings=slow)
+    log = first.run(stop).log_lines()
+    assert log + resume_timeline(save_timeline(first), events, tie_break="first").run().log_lines() == whole.log_lines()
 
 
 def test_a_loop_remembers_nominations_backoffs_and_who_rejected_whom() -> None:

@@ -227,6 +227,10 @@ REFUSED = {
     ),
     "a negative budget": (budget(minAvailable=-1), "spec.minAvailable: must be 0 or more, got -1"),
     "a budget of more than all": (budget(maxUnavailable="101%"), "spec.maxUnavailable: must be a number or a perc"),
+    "an unknown policy of a budget": (
+        budget(unhealthyPodEvictionPolicy="Never"),
+        "spec.unhealthyPodEvictionPolicy: must be IfHealthyBudget or AlwaysAllow, got 'Never'",
+    ),
     "a preference without a weight": (
         pod(affinity={"nodeAffinity": {PREFERRED: [WEIGHTLESS]}}),
         f"spec.affinity.nodeAffinity.{PREFERRED}[0].weight: must be between 1 and 100, got 0",
@@ -281,7 +285,7 @@ REFUSED = {
         "spec.containers[0].ports[0].hostPort: must be the containerPort, 80, when hostNetwork is true, got 81",
     ),
     "a gate without a name": (pod(schedulingGates=[{"name": ""}]), "spec.schedulingGates[0].name: is required"),
-    "a gate twice": (pod(schedulingGates=[{"name": "a"}] * 2), "spec.schedulingGates[1].name: is there twice"),
+    "a gate twice": (pod(schedulingGates=[{"name": "a"}] * 2), "spec.schedulingGates[1].name: occurs twice"),
     "Exists with a value": (
         pod(tolerations=[{"key": "a", "operator": "Exists", "value": "b"}]),
         "spec.tolerations[0].value: must be empty when operator is Exists, got 'b'",
@@ -400,7 +404,7 @@ DOUBTED = {
     ),
     "a taint twice": (
         tainted(*[{"key": "a", "value": value, "effect": "NoExecute"} for value in "bc"]),
-        "spec.taints[1]: a:NoExecute is there twice",
+        "spec.taints[1]: a:NoExecute occurs twice",
     ),
     "the key of a toleration": (
         pod(tolerations=[{"key": "a b", "operator": "Exists"}]),

@@ -3,9 +3,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from builders import make_pod
 from podium.manifests import Objects, expand_workloads, load, workload_of
-from podium.model import Deployment, Job, Pod, ReplicaSet
+from podium.manifests.expansion import recreated
+from podium.model import Deployment, Job, Pod, PodStatus, ReplicaSet
 
 from .objects import Fields, doc, names, pod_of, yaml_of
 
@@ -270,3 +273,16 @@ def test_deployments_keep_their_place() -> None:
 
     assert [type(obj).__name__ for obj in objects] == ["Node"] + ["Deployment", "ReplicaSet", "Pod"] * 2
     assert names(objects, Deployment) == ["b", "a"]
+
+
+def test_a_pod_is_recreated_without_what_happened_to_it() -> None:
+    old = make_pod("web-1", node="n", labels={"app": "web"}, deleted=True, phase="Running", ready=True)
+    old = replace(old, metadata=replace(old.metadata, creation_timestamp="2026-01-01T00:00:00Z"))
+
+    new, again = recreated(old, "web-2", "uid-2"), recreated(old)
+
+    assert (new.name, new.metadata.uid, new.metadata.labels) == ("web-2", "uid-2", {"app": "web"})
+    assert (again.name, again.metadata.uid) == (old.name, old.metadata.uid)
+    for pod in (new, again):
+        assert (pod.metadata.creation_timestamp, pod.metadata.deletion_timestamp) == (None, None)
+        assert (pod.spec, pod.status) == (replace(old.spec, node_name=""), PodStatus(phase="Pending"))

@@ -6,20 +6,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import make_taint
+from builders import make_node, make_taint
 from podium.cluster import Cluster
 from podium.errors import SelectorError
 from podium.model.meta import LabelSelector, NodeSelector, NodeSelectorTerm, ObjectMeta, SelectorRequirement
 from podium.model.objects import Node, Taint
 from podium.model.pod import Affinity, NodeAffinity, Pod, PodSpec, Toleration
 from podium.model.selectors import (
+    CORDONED,
+    Requirement,
     any_tolerates,
+    condition_text,
+    cordoned,
     label_selector,
     match_labels,
     node_term,
     node_terms,
     required_node_affinity,
+    requirement_text,
     tolerates,
+    uncordoned,
     untolerated,
 )
 
@@ -218,3 +224,39 @@ def test_a_taint_is_tolerated_if_key_effect_and_value_agree_where_they_are_said(
 def test_an_unknown_operator_tolerates_nothing() -> None:
     taint = Taint(**make_taint("a=x:NoSchedule"))
     assert not tolerates(Toleration(key="a", operator="Like", value="x"), taint)
+
+
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable=:NoSchedule"
+NODES: dict[str, Node] = {
+    "as written by hand": make_node(unschedulable=True),
+    "of a cluster": make_node(unschedulable=True, taints=[UNSCHEDULABLE, "team=blue:NoSchedule"]),
+    "not cordoned": make_node(taints=["team=blue:NoSchedule"]),
+}
+
+
+@pytest.mark.parametrize("node", NODES.values(), ids=NODES)
+def test_a_node_is_cordoned_and_uncordoned_with_its_taint(node: Node) -> None:
+    others = [taint for taint in node.spec.taints if taint != CORDONED]
+
+    on, off = cordoned(node), uncordoned(node)
+
+    assert (on.spec.unschedulable, on.spec.taints) == (True, [*others, CORDONED])
+    assert (off.spec.unschedulable, off.spec.taints) == (False, others)
+    assert uncordoned(on) == off
+    assert cordoned(off) == on == cordoned(on)
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "text"),
+    [
+        ("In", ["b", "a"], "zone In a,b"),
+        ("NotIn", ["a"], "zone NotIn a"),
+        ("Exists", [], "zone Exists"),
+        ("Gt", ["3"], "zone Gt 3"),
+    ],
+)
+def test_a_requirement_in_words(operator: str, values: list[str], text: str) -> None:
+    written = SelectorRequirement("zone", operator, values)
+
+    assert requirement_text(written) == requirement_text(Requirement("zone", operator, frozenset(values))) == text
+    assert f"zone {condition_text(written)}" == text

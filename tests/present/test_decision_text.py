@@ -236,8 +236,8 @@ def test_rejections_node_by_node() -> None:
 
 
 ABSENT: dict[str, tuple[Status | None, str]] = {
-    "PreFilter excluded them": (Status.unresolvable("not named"), "No filter looked at 4 nodes: not named."),
-    "enough others were found": (Status.unresolvable(), "No filter looked at 4 nodes: enough others had been found."),
+    "PreFilter excluded them": (Status.unresolvable("not named"), "4 nodes were not checked: not named."),
+    "enough others were found": (Status.unresolvable(), "4 nodes were not checked: enough others fit."),
 }
 
 

@@ -36,7 +36,7 @@ TAINTED = make_node("tainted", taints=["team=shop:NoSchedule"])
 REQUESTS = {"cpu": "1", "memory": "1Gi"}
 
 RUNNING: dict[str, tuple[str, str]] = {
-    "it would stay": ("big", "It runs there now: decided again, without it there, it would stay."),
+    "it would stay": ("big", "It runs there now, and would go there again."),
     "it would move": ("small", "It runs on small now, which comes 2nd with 433 points."),
     "it would no longer be let in": (
         "tainted",
@@ -81,7 +81,7 @@ def test_a_finished_pod_is_said_to_be_finished() -> None:
 
 
 def test_another_profile_can_decide() -> None:
-    with pytest.raises(InputError, match="profile 'packing' is not in the configuration; there is default-scheduler"):
+    with pytest.raises(InputError, match="profile 'packing' is not in the configuration, which has default-scheduler"):
         explain_pod(scheduler(BIG), make_pod("web"), "packing")
     elsewhere = make_pod("web", scheduler_name="elsewhere")
     assert explain_pod(scheduler(BIG), elsewhere).decision.error
@@ -186,7 +186,7 @@ def test_the_lines_say_where_the_pod_runs_behind_the_other_words() -> None:
 
     assert lines[:2] == [
         "Pod default/web goes to big, the only node, so nothing is scored.",
-        "It runs there now: decided again, without it there, it would stay.",
+        "It runs there now, and would go there again.",
     ]
 
 
@@ -211,8 +211,8 @@ def test_a_detail_stands_under_the_reason() -> None:
     ]
     assert tail(alike, 3) == [
         "          node-a, node-b, node-c",
-        "          claim data is bound to data-volume, whose node affinity needs disk in",
-        "            [ssd]",
+        "          claim data is bound to data-volume, whose node affinity needs disk In",
+        "            ssd",
     ]
 
 
@@ -232,7 +232,7 @@ def test_details_stand_at_their_nodes() -> None:
 
 
 def test_a_claim_that_keeps_the_pod_from_every_node_is_in_the_words() -> None:
-    assert last_words(explained(STORED, *ZONES)) == "Volume v0 uses claim data, which is not there."
+    assert last_words(explained(STORED, *ZONES)) == "Volume v0 uses claim data, which is not in the input."
 
 
 def test_a_pod_that_runs_does_not_stand_in_its_own_way() -> None:

@@ -163,7 +163,7 @@ CASES: dict[str, tuple[Pod, list[Object], Obstacle]] = {
     "a topology label that is not there": (
         make_pod(labels=WEB, topology_spread_constraints=[spread("rack", WEB)]),
         [in_zone("a")],
-        Obstacle("topology", "the node has no label rack, by which the pod spreads", {"topologyKey": "rack"}),
+        Obstacle("topology", "the node has no label rack, by which the pod is spread", {"topologyKey": "rack"}),
     ),
     "a pod to be near": (
         make_pod(affinity=affinity(required=[pod_term(ZONE, {"app": "db"})])),

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from podium.config import Profile
+from podium.engine.release import release_of
+from podium.plugins import IN_TREE
 from podium.sweep._inputs import configured
 from podium.sweep._spec import Axis, Goal, RangeAxis, Space
 from podium.sweep._sweeping import Group, Row, Spread, SweepResult
@@ -50,6 +53,18 @@ def enabling(point: str, *plugins: dict[str, Any]) -> dict[str, Any]:
             {"pluginConfig": [{"name": "A", "args": {"b": {"c": 1}, "d": 2}}]},
         ),
         (
+            "a weight where sections are null",
+            KIND | {"profiles": [{"plugins": {"score": None, "multiPoint": {"enabled": None}}}]},
+            {"weight.A": 3},
+            {"plugins": {"score": None, "multiPoint": {"enabled": [{"name": "A", "weight": 3}]}}},
+        ),
+        (
+            "an argument where sections are null",
+            KIND | {"profiles": [{"plugins": None, "pluginConfig": [{"name": "A", "args": {"b": None}}]}]},
+            {"args.A.b.c": 1},
+            {"plugins": None, "pluginConfig": [{"name": "A", "args": {"b": {"c": 1}}}]},
+        ),
+        (
             "the seed of the run",
             KIND | {"profiles": [{"pluginConfig": [{"name": "A", "args": {"s": ["$seed", "x"]}}]}]},
             {},
@@ -61,6 +76,21 @@ def test_the_configuration_of_a_run(name: str, document: Any, settings: dict[str
     before = repr(document)
     assert configured(document, settings, 7) == KIND | {"profiles": [profile]}
     assert repr(document) == before
+
+
+def test_a_weight_is_set_where_the_version_of_the_configuration_has_its_default() -> None:
+    old = {"apiVersion": "kubescheduler.config.k8s.io/v1beta2", "kind": "KubeSchedulerConfiguration"}
+    found = configured(old, {"weight.NodeResourcesFit": 3}, 0)
+    assert found is not None
+    weights = {ref.name: ref.weight for ref in parsed(found).points["score"]}
+
+    assert found["profiles"] == [{"plugins": {"score": {"enabled": [{"name": "NodeResourcesFit", "weight": 3}]}}}]
+    assert (weights["NodeResourcesFit"], weights["NodeAffinity"]) == (3, 1)
+
+
+def parsed(document: dict[str, Any]) -> Profile:
+    """The first profile, as v1.29 reads it."""
+    return release_of("v1.29").set_up(document, registry=IN_TREE).config.profiles[0]
 
 
 def test_the_default_configuration_is_none() -> None:
@@ -169,3 +199,11 @@ def test_groups_are_ranked_by_their_mean(is_highest: bool, order: list[str]) -> 
 def test_a_run_in_a_message() -> None:
     assert described({"config": "FGD", "seed": "3"}) == "config=FGD, seed=3"
     assert described({}) == "the only run"
+
+
+def test_control_characters_of_labels_and_errors_are_escaped_in_csv() -> None:
+    rows = (Row(1, {"a": "x\x1b[31m"}, {"m": 1}), Row(2, {"a": "y"}, {}, "failed\r\nhere"))
+    found = SweepResult(("a",), rows, Goal("m", is_highest=False))
+
+    assert found.to_csv().splitlines() == ["run,a,m,error", "1,x\\x1b[31m,1,", "2,y,,failed\\r\\nhere"]
+    assert found.summary_csv().splitlines()[1].startswith("1,x\\x1b[31m,")

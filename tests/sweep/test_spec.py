@@ -11,6 +11,8 @@ from podium.errors import InputError
 from podium.sweep import load_inputs, read_sweep, run_count
 from sweep.sweep_files import WEIGHT, write_sweep
 
+KIND = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+
 
 def test_a_grid_has_every_combination_and_seeds_last(tmp_path: Path) -> None:
     spec = read_sweep(write_sweep(tmp_path))
@@ -125,6 +127,11 @@ def test_all_points_of_a_small_space_are_drawn_without_going_on(tmp_path: Path) 
         pytest.param({"prepare": "nope_x:y"}, "prepare: module 'nope_x' cannot be imported", id="prepare"),
         pytest.param({"measures": ["os:nope_x"]}, "measures: module 'os' has no function 'nope_x'", id="measure"),
         pytest.param({"config": {"kind": "X"}}, "config: ", id="configuration"),
+        pytest.param(
+            {"axes": {WEIGHT: [2], "config": {"a": KIND, "b": KIND | {"profiles": 5}}}},
+            "axes.config.b: profiles",
+            id="a configuration that no weight can be set in",
+        ),
         pytest.param(
             {"axes": {"args.NodeResourcesFit.nope": [1]}},
             "line 4: axes.args.NodeResourcesFit.nope.1: unknown field",

@@ -309,6 +309,19 @@ def test_a_plot_that_cannot_be_drawn_is_a_warning_and_loses_nothing(
     assert (tmp_path / "results" / "rows.parquet").exists()
 
 
+def test_the_result_has_the_formats_of_every_answer(tmp_path: Path) -> None:
+    file, out = write_sweep(tmp_path), tmp_path / "results"
+    shown = {
+        form: run("sweep", file, "--jobs", "1", "--out", out, "-o", form).stdout
+        for form in ("table", "wide", "json", "yaml", "csv")
+    }
+
+    assert shown["csv"] == (out / "rows.csv").read_text()
+    assert yaml.safe_load(shown["yaml"]) == json.loads(shown["json"])
+    assert json.loads(shown["json"])["kind"] == "Sweep"
+    assert shown["wide"] == shown["table"]
+
+
 def test_the_command_says_which_runs_failed(tmp_path: Path) -> None:
     write_module(tmp_path, FAILING % str(tmp_path))
     file = write_sweep(tmp_path, prepare="own_study:prepare", axes={"seed": [1, 2]}, minimize="placed")

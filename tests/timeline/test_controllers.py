@@ -9,7 +9,8 @@ import pytest
 from builders import make_node, make_object, make_pod
 from podium.cluster import Cluster
 from podium.model import DaemonSet, Object, Pod, StatefulSet
-from podium.timeline.controllers import NOT_READY, UNREACHABLE, Controllers, patience
+from podium.model.selectors import UNREACHABLE
+from podium.timeline.controllers import NOT_READY, Controllers, seconds_tolerated
 
 Fields = dict[str, Any]
 TEMPLATE: Fields = {
@@ -55,10 +56,29 @@ def test_a_pod_of_a_stateful_set_keeps_its_name() -> None:
     assert (found.name, found.spec.node_name) == ("web-1", "")
 
 
-def test_nobody_makes_other_pods_again() -> None:
-    alone, strange = make_pod("alone", node="n"), owned("web-n", "Workflow", node="n")
+def test_nobody_makes_pods_without_a_controller_and_mirror_pods_again() -> None:
+    alone, static = make_pod("alone", node="n"), owned("web-n", "Node", node="n")
 
-    assert [controllers(pod).replacement(pod) for pod in (alone, strange)] == [None, None]
+    assert [controllers(pod).replacement(pod) for pod in (alone, static)] == [None, None]
+
+
+def test_a_stateful_set_with_a_pod_of_a_strange_name_is_scaled_down() -> None:
+    """What looks like a digit is not one: this pod counts as the first."""
+    pods = [owned(name, "StatefulSet", node="n") for name in ("web-0", "web-²", "web-1")]
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}}
+    workload = make_object("StatefulSet", "web", namespace="default", spec=spec)
+
+    assert [pod.name for pod in controllers(*pods).scale(workload).surplus] == ["web-1"]
+
+
+def test_an_operator_makes_its_pods_again() -> None:
+    lost = owned("web-n", "Rollout", node="n")
+
+    found = controllers(lost).replacement(lost)
+
+    assert found is not None
+    assert found.name.startswith("web-")
+    assert found.spec.node_name == ""
 
 
 JOBS: dict[str, tuple[Fields, int, int, bool]] = {
@@ -176,7 +196,7 @@ STAYS: dict[str, tuple[Pod, str, float | None]] = {
 def test_how_long_a_pod_stays_with_a_taint(pod: Pod, taint: str, seconds: float | None) -> None:
     taints = make_node("n", taints=[taint]).spec.taints
 
-    assert patience(pod.spec.tolerations, taints, 300.0) == seconds
+    assert seconds_tolerated(pod.spec.tolerations, taints, 300.0) == seconds
 
 
 def test_the_shortest_patience_counts() -> None:
@@ -188,4 +208,4 @@ def test_the_shortest_patience_counts() -> None:
         ]
     )
 
-    assert patience(pod.spec.tolerations, taints, 300.0) == 4.0
+    assert seconds_tolerated(pod.spec.tolerations, taints, 300.0) == 4.0

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from builders import make_object, make_pod
+from podium.cluster.store import Store
 from podium.errors import InputError
 from podium.model import Pod, PodDisruptionBudget
 from podium.timeline.controllers import Disruptions
@@ -20,7 +21,10 @@ def budget(app: str = "web", **fields: Any) -> PodDisruptionBudget:
 
 
 def pods(number: int, app: str = "web") -> list[Pod]:
-    return [make_pod(f"{app}-{each}", labels={"app": app}, node="n") for each in range(number)]
+    return [
+        make_pod(f"{app}-{each}", labels={"app": app}, owner={"kind": "ReplicaSet", "name": app}, node="n")
+        for each in range(number)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -41,10 +45,10 @@ def pods(number: int, app: str = "web") -> list[Pod]:
     ],
 )
 def test_a_budget_allows_what_its_spec_leaves(spec: dict[str, Any], healthy: int, ill: int, allowed: int) -> None:
-    disruptions = Disruptions()
-    disruptions.budget_is(budget(**spec), {})
+    disruptions = Disruptions(Store())
+    disruptions.on_budget_updated(budget(**spec), [])
     for number, pod in enumerate(pods(healthy + ill)):
-        disruptions.pod_is(pod, is_healthy=number < healthy)
+        disruptions.on_pod_updated(pod, is_healthy=number < healthy)
     found = list(disruptions.take_changed())
     assert [each.status.disruptions_allowed for each in found] == ([allowed] if allowed else [])
     if healthy:
@@ -52,29 +56,29 @@ def test_a_budget_allows_what_its_spec_leaves(spec: dict[str, Any], healthy: int
 
 
 def test_pods_of_others_are_not_protected() -> None:
-    disruptions = Disruptions()
-    disruptions.budget_is(budget(minAvailable=1), {pod.key: (pod, True) for pod in pods(1)})
+    disruptions = Disruptions(Store())
+    disruptions.on_budget_updated(budget(minAvailable=1), [(pod, True) for pod in pods(1)])
     assert not disruptions.may_evict(pods(1)[0])
     assert disruptions.may_evict(make_pod("db-0", labels={"app": "db"}, node="n"))
     assert disruptions.may_evict(make_pod("web-0", namespace="team", labels={"app": "web"}, node="n"))
 
 
 def test_pods_that_go_are_no_longer_counted() -> None:
-    disruptions = Disruptions()
+    disruptions = Disruptions(Store())
     first, second, third = pods(3)
-    disruptions.budget_is(budget(minAvailable=1), {pod.key: (pod, True) for pod in (first, second, third)})
+    disruptions.on_budget_updated(budget(minAvailable=1), [(pod, True) for pod in (first, second, third)])
     assert [each.status.disruptions_allowed for each in disruptions.take_changed()] == [2]
-    disruptions.pod_gone(first)
-    disruptions.pod_is(make_pod("web-1", labels={"app": "web"}, node="n", deleted=True), is_healthy=False)
+    disruptions.on_pod_deleted(first)
+    disruptions.on_pod_updated(make_pod("web-1", labels={"app": "web"}, node="n", deleted=True), is_healthy=False)
     assert [each.status.disruptions_allowed for each in disruptions.take_changed()] == [0]
     assert not disruptions.may_evict(third)
-    disruptions.budget_gone(budget())
+    disruptions.on_budget_deleted(budget())
     assert disruptions.may_evict(third)
     assert not disruptions
 
 
 def test_a_share_that_is_none_is_refused() -> None:
-    disruptions = Disruptions()
-    disruptions.budget_is(budget(minAvailable="many"), {pod.key: (pod, True) for pod in pods(1)})
-    with pytest.raises(InputError, match="PodDisruptionBudget default/b: 'many' is neither a number nor a percentage"):
+    disruptions = Disruptions(Store())
+    disruptions.on_budget_updated(budget(minAvailable="many"), [(pod, True) for pod in pods(1)])
+    with pytest.raises(InputError, match="PodDisruptionBudget default/b: 'many' must be a number or a percentage"):
         disruptions.may_evict(pods(1)[0])

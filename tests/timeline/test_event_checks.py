@@ -47,33 +47,30 @@ def test_what_was_never_there_cannot_be_meant(events: tuple[Fields, ...], proble
         ((at(0, "drain", node("a")),), ()),
         (
             (*GONE, at(2, "drain", node("b")), at(3, "fail", node("b")), at(4, "drain", node("b"))),
-            ("event 3: drain of Node b came to nothing: it was not there at the time; 2 more like it",),
+            ("event 3: drain of Node b has no effect: the object did not exist at that time; 2 more like it",),
         ),
         (
             (at(0, "add", pod("p"), lifetime=3), at(9, "delete", pod("p"))),
-            ("event 2: delete of Pod default/p came to nothing: it was not there at the time",),
+            ("event 2: delete of Pod default/p has no effect: the object did not exist at that time",),
         ),
         (
             (at(0, "add", workload("Deployment", "web", 1)), at(5, "delete", pod("web-oops"))),
-            ("event 2: delete of Pod default/web-oops came to nothing: it was not there at the time",),
+            ("event 2: delete of Pod default/web-oops has no effect: the object did not exist at that time",),
         ),
         (
             (at(0, "add", pod("p"), lifetime=9), at(5, "update", pod("p"), lifetime=3)),
-            (
-                "event 2: lifetime of Pod default/p came to nothing: the pod was there already, and keeps the one it "
-                "has",
-            ),
+            ("event 2: lifetime of Pod default/p has no effect: the pod exists already and keeps its lifetime",),
         ),
         ((at(0, "add", pod("p", annotations={"podium/lifetime": "9s"})), at(5, "update", pod("p"))), ()),
         (
             (at(0, "add", pod("p", nodeName="nowhere")),),
             (
-                "event 1: Pod default/p is bound to Node nowhere, which was not there at the time: the pod takes no "
-                "room until that node comes",
+                "event 1: Pod default/p is bound to Node nowhere, which does not exist: the pod uses no resources "
+                "until the node is added",
             ),
         ),
         ((ADDED, at(0, "add", pod("p", nodeName="b"))), ()),
-        ((RECORD,), ("event 1: delete of Pod default/p came to nothing: it was not there at the time",)),
+        ((RECORD,), ("event 1: delete of Pod default/p has no effect: the object did not exist at that time",)),
     ],
 )
 def test_what_may_come_too_late_is_noticed(events: tuple[Fields, ...], warnings: tuple[str, ...]) -> None:

@@ -147,13 +147,13 @@ def test_the_same_message_is_noted_once() -> None:
 
 def test_events_in_vain_are_counted_by_reason() -> None:
     found, _ = history()
-    found.in_vain("line 1", "delete of default/a", "came to nothing: it is gone")
-    found.in_vain("", "delete of default/b", "came to nothing: it is gone")
-    found.in_vain("line 9", "drain of n", "came to nothing: there is no such node")
+    found.in_vain("line 1", "delete of default/a", "has no effect: it is gone")
+    found.in_vain("", "delete of default/b", "has no effect: it is gone")
+    found.in_vain("line 9", "drain of n", "has no effect: there is no such node")
 
     assert found.warnings == (
-        "line 1: delete of default/a came to nothing: it is gone; 1 more like it",
-        "line 9: drain of n came to nothing: there is no such node",
+        "line 1: delete of default/a has no effect: it is gone; 1 more like it",
+        "line 9: drain of n has no effect: there is no such node",
     )
 
 

@@ -23,6 +23,7 @@ from podium.timeline import Surroundings, Timeline, TimelineResult
 Fields = dict[str, Any]
 
 ONE_CPU = {"cpu": "1"}
+WEB_SET = {"kind": "ReplicaSet", "name": "web"}
 
 
 def pod(name: str, *, cpu: str = "1", owner: str = "", priority: int = 0, **fields: Any) -> Fields:
@@ -221,7 +222,12 @@ def test_an_evicted_pod_comes_back_through_its_controller() -> None:
 
 @pytest.mark.parametrize(
     ("owner", "comes_back"),
-    [("", []), ("StatefulSet/db", ["12 create db-0"]), ("Job/sum", ["11 create sum-*"]), ("Custom/x", [])],
+    [
+        ("", []),
+        ("StatefulSet/db", ["12 create db-0"]),
+        ("Job/sum", ["11 create sum-*"]),
+        ("Custom/x", ["11 create x-*"]),
+    ],
 )
 def test_who_comes_back_depends_on_the_controller(owner: str, comes_back: list[str]) -> None:
     result = simulate(
@@ -362,14 +368,77 @@ def test_a_drain_goes_on_once_the_budget_is_gone() -> None:
     assert story(simulate(protected, *events), "evict") == ["25 evict p a drain"]
 
 
-def test_a_budget_without_numbers_allows_what_its_status_says() -> None:
+SPARED: dict[str, tuple[str, list[Fields], list[str]]] = {
+    "two budgets": (
+        "ReplicaSet/web",
+        [budget("one", "web", minAvailable=0), budget("two", "web", minAvailable=0)],
+        [],
+    ),
+    "the pods of a Job, which has no scale": ("Job/web", [budget("web", "web", maxUnavailable=1)], []),
+    "neither a minimum nor a maximum": (
+        "ReplicaSet/web",
+        [budget("web", "web", status={"disruptionsAllowed": 1})],
+        [],
+    ),
+    "what the pods of an operator leave": (
+        "Rollout/web",
+        [budget("web", "web", maxUnavailable=1)],
+        ["10 evict web-0 a drain", "15 evict web-1 a drain"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("owner", "budgets", "evicted"), SPARED.values(), ids=SPARED)
+def test_a_drain_asks_budgets_as_the_eviction_api_does(owner: str, budgets: list[Fields], evicted: list[str]) -> None:
     events = [
-        at(0, "add", budget("web", "web", status={"disruptionsAllowed": 1})),
-        *(at(0, "add", pod(f"web-{number}", owner="Custom/web")) for number in range(3)),
+        *(at(0, "add", each) for each in budgets),
+        *(at(0, "add", pod(f"web-{number}", owner=owner)) for number in range(2)),
+        at(5, "add", node("b", cpu="4")),
         at(10, "drain", node("a", cpu="4")),
-        at(30, "add", pod("end", cpu="0")),
+        at(60, "add", pod("end", cpu="0")),
     ]
-    assert story(simulate([make_node("a", cpu="4")], *events), "evict") == ["10 evict web-0 a drain"]
+    assert story(simulate([make_node("a", cpu="4")], *events), "evict") == evicted
+
+
+def test_a_budget_counts_the_pods_that_their_controller_wants() -> None:
+    """Three are wanted and two run, so that none may go until the third runs as well, or two are enough."""
+    behaviour = Surroundings(controllers=False)
+    events = [
+        at(0, "add", workload("ReplicaSet", "web", 3)),
+        at(0, "add", budget("web", "web", maxUnavailable=1)),
+        *(at(0, "add", pod(f"web-{number}", owner="ReplicaSet/web")) for number in range(2)),
+        at(10, "drain", node("a", cpu="4")),
+        at(31, "update", workload("ReplicaSet", "web", 2)),
+        at(60, "add", pod("end", cpu="0")),
+    ]
+    result = simulate([make_node("a", cpu="4")], *events, surroundings=behaviour)
+    assert story(result, "evict") == ["35 evict web-0 a drain"]
+
+
+def test_a_pod_that_is_not_ready_does_not_count_for_its_budget() -> None:
+    ready = [make_pod(f"web-{n}", node="a", labels={"app": "web"}, owner=WEB_SET, ready=n == 0) for n in range(2)]
+    objects = [make_node("a", cpu="4"), *load([budget("web", "web", minAvailable=1)]), *ready]
+    events = [at(10, "drain", node("a", cpu="4")), at(30, "add", pod("end", cpu="0"))]
+    # The one that is not ready may go, as long as the other one is; there is no other node for a new one.
+    assert story(simulate(objects, *events), "evict") == ["10 evict web-1 a drain"]
+
+
+def test_an_uncordoned_node_has_lost_the_taint_that_a_cluster_gave_it() -> None:
+    cordoned = make_node("a", taints=["node.kubernetes.io/unschedulable=:NoSchedule"], unschedulable=True)
+    events = [at(0, "add", pod("p")), at(60, "uncordon", node("a"))]
+    assert story(simulate([cordoned], *events), "bind") == ["60 bind p a"]
+
+
+def test_a_drained_pod_of_an_operator_comes_back_elsewhere() -> None:
+    events = [
+        at(0, "add", pod("web-0", owner="Rollout/web")),
+        at(5, "add", node("b", cpu="4")),
+        at(10, "drain", node("a", cpu="4")),
+    ]
+    assert story(simulate([make_node("a", cpu="4")], *events), "evict", "bind")[1:] == [
+        "10 evict web-0 a drain",
+        "11 bind web-* b",
+    ]
 
 
 def test_preemption_sees_budgets_as_they_are_now() -> None:

@@ -285,7 +285,7 @@ def test_plugins_of_an_old_release_can_be_served() -> None:
     ("wanted", "document", "release", "said"),
     [
         ([], None, "v1.37", "no plugin to serve"),
-        (["Pools"], None, "v1.14", "--plugin is not for v1.14"),
+        (["Pools"], None, "v1.14", "--plugin cannot be used with v1.14"),
     ],
 )
 def test_without_a_plugin_there_is_nothing_to_serve(wanted: list[str], document: Any, release: str, said: str) -> None:

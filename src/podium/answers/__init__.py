@@ -6,6 +6,7 @@ from podium.answers._why_not import Suggestion, WhyNot, why_not
 from podium.answers.audit import Audit, Audited, Finding, audit
 from podium.answers.capacity import (
     Capacity,
+    CapacityQuestion,
     Fits,
     NodeMix,
     NodesNeeded,
@@ -14,7 +15,7 @@ from podium.answers.capacity import (
     nodes_needed,
     without_nodes,
 )
-from podium.answers.compare import Cause, Comparison, Move, SpreadChange, Way, compare
+from podium.answers.compare import Cause, Comparison, Move, SpreadChange, Way, check_ways, compare
 from podium.answers.disruption import (
     BudgetImpact,
     Disrupted,
@@ -24,6 +25,7 @@ from podium.answers.disruption import (
     WorstCase,
     drain,
     fail,
+    worst_case,
     worst_domain,
     worst_nodes,
 )
@@ -42,6 +44,7 @@ __all__ = [
     "Audited",
     "BudgetImpact",
     "Capacity",
+    "CapacityQuestion",
     "Cause",
     "Change",
     "Changed",
@@ -74,6 +77,7 @@ __all__ = [
     "audit",
     "capacity",
     "changed_objects",
+    "check_ways",
     "compare",
     "drain",
     "fail",
@@ -89,6 +93,7 @@ __all__ = [
     "upgrade",
     "why_not",
     "without_nodes",
+    "worst_case",
     "worst_domain",
     "worst_nodes",
 ]

@@ -1,4 +1,4 @@
-"""Finds changes that may send a pod to a node, the `Situation` to try them on, and the constraints of a spec that keep
+"""Finds changes that may send a pod to a node, the `TrialState` to try them on, and the constraints of a spec that keep
 a pod off nodes.
 """
 
@@ -18,17 +18,16 @@ from podium.config import KubeSchedulerConfiguration, PluginRef
 from podium.engine import Decision, Scheduler
 from podium.engine.scheduler import SchedulerOptions
 from podium.framework import Code, Framework, Status
-from podium.framework.suggested_change import Change, ChangeTarget, RejectedPod, T, edit_pod, evict, evictable
-from podium.model.devices import ResourceClaim
-from podium.model.meta import NodeSelectorTerm, SelectorRequirement
+from podium.framework.suggested_change import Change, ChangeTarget, RejectedPod, SpecPart, T, edit_pod, evict, evictable
+from podium.model.meta import NodeSelectorTerm
 from podium.model.objects import HOSTNAME, Node, PersistentVolume, PersistentVolumeClaim
 from podium.model.pod import Affinity, Pod, PodAffinityTerm, PodSpec
-from podium.plugins.inter_pod_affinity import InterPodAffinity
+from podium.model.selectors import cordoned, requirement_text
 from podium.plugins.storage.claims import claim_name
 from podium.wording import joined
 
 
-class Situation:
+class TrialState:
     """A pod without a node, a copy of the cluster, and a configuration. Every change of them can be undone."""
 
     def __init__(
@@ -40,7 +39,9 @@ class Situation:
     ) -> None:
         """`config` is the configuration of the options, decoded; configuration changes start from it."""
         self.cluster = cluster.fork()
-        self.cluster.end(pod)
+        self.cluster.take_off(pod.key)
+        # A pending pod goes as well: a nomination of its own would keep it from all other nodes.
+        self.cluster.remove(pod)
         self.pod, self.config, self.options = pod, config, options
         self._schedulers: list[tuple[KubeSchedulerConfiguration, Scheduler]] = []
         self._undo: list[Callable[[], object]] = []
@@ -118,16 +119,9 @@ class Situation:
             self.cluster.update(edit(before))
 
     def evict(self, key: str) -> None:
-        found = self.cluster.find_pod(key)
-        if found is not None:
-            before = found[0]
-            held = self.cluster.end(before)
-            self._undo.append(lambda: self._put_back(before, held))
-
-    def _put_back(self, pod: Pod, held: list[ResourceClaim]) -> None:
-        self.cluster.add(pod)
-        for claim in held:
-            self.cluster.update(claim)
+        taken = self.cluster.take_off(key)
+        if taken is not None:
+            self._undo.append(lambda: self.cluster.put_back(taken))
 
 
 MOST_EVICTED_FOR_SCORE = 4
@@ -153,31 +147,31 @@ def rejection(decision: Decision, node: str) -> Status | None:
     return found if found is not None and found.reasons else None
 
 
-def candidate_changes(situation: Situation, decision: Decision, node: str) -> list[Change]:
+def candidate_changes(trial: TrialState, decision: Decision, node: str) -> list[Change]:
     """Changes that may each bring the pod closer to the node; only a decision with them can tell."""
     status = rejection(decision, node)
     if status is None:
-        return list(_score_changes(situation, decision, node))
-    if situation.pod.spec.scheduling_gates:
-        return [_remove_gates(situation.pod)]
-    return _filter_changes(situation, decision, RejectedPod(situation.pod, node, status, situation.cluster))
+        return list(_score_changes(trial, decision, node))
+    if trial.pod.spec.scheduling_gates:
+        return [_remove_gates(trial.pod)]
+    return _filter_changes(trial, decision, RejectedPod(trial.pod, node, status, trial.cluster))
 
 
-def _filter_changes(situation: Situation, decision: Decision, rejected: RejectedPod) -> list[Change]:
+def _filter_changes(trial: TrialState, decision: Decision, rejected: RejectedPod) -> list[Change]:
     """The fixes of the plugins that reject the node; without any, evict a pod if the status says that this may help."""
     names = (rejected.status.plugin,) if rejected.status.plugin else decision.narrowed_by
-    plugins = situation.framework.plugins
+    plugins = trial.framework.plugins
     found = [change for name in names if name in plugins for change in plugins[name].fixes(rejected)]
     if not found and rejected.status.code is Code.UNSCHEDULABLE:
         found = [evict([pod]) for pod in evictable(rejected.cluster, rejected.node)[:MOST_EVICTED_ALONE]]
     return found
 
 
-def _score_changes(situation: Situation, decision: Decision, node: str) -> Iterator[Change]:
+def _score_changes(trial: TrialState, decision: Decision, node: str) -> Iterator[Change]:
     """Changes that may make a feasible node win."""
-    pod, cluster = situation.pod, situation.cluster
+    pod, cluster = trial.pod, trial.cluster
     yield from _weights(decision, node, pod.spec.scheduler_name)
-    for plugin, _ in situation.framework.score:
+    for plugin, _ in trial.framework.score:
         yield from plugin.score_fixes(pod, node, cluster)
     for each in evictable(cluster, node)[:MOST_EVICTED_FOR_SCORE]:
         yield evict([each])
@@ -226,12 +220,9 @@ def _ceil(number: int, divisor: int) -> int:
 def _cordon(nodes: Sequence[str]) -> Change:
     """Cordon nodes that win against the node."""
 
-    def edit(before: Node) -> Node:
-        return replace(before, spec=replace(before.spec, unschedulable=True))
-
     def apply(to: ChangeTarget) -> None:
         for node in nodes:
-            to.edit_node(node, edit)
+            to.edit_node(node, cordoned)
 
     return Change("cordon", f"cordon {joined(nodes)}", tuple(f"node/{node}" for node in nodes), 5 * len(nodes), apply)
 
@@ -278,10 +269,6 @@ def _set_weight(profile: str, plugin: str, before: int, after: int) -> Change:
     return Change("set-weight", text, (f"profile/{profile}",), size, lambda to: to.edit_config(edit))
 
 
-NODE_AFFINITY, AFFINITY, ANTI_AFFINITY = "node affinity", "pod affinity", "pod anti-affinity"
-OTHERS, SPREAD, VOLUME, PORT = "anti-affinity of others", "spread", "volume", "host port"
-
-
 @dataclass(frozen=True, slots=True)
 class SpecConstraint:
     """One constraint of a pod that rules out nodes."""
@@ -304,44 +291,27 @@ def spec_constraints(scheduler: Scheduler, pod: Pod) -> tuple[SpecConstraint, ..
     Free resources and taints are not constraints of the pod: the scheduler's message names them.
     """
     decision = scheduler.decide(pod)
-    counts = Counter(kind for kind in map(_kind, _rejecting(decision)) if kind)
+    counts = Counter(part for parts in _rejecting(decision, scheduler.framework_of(pod)) for part in parts)
     found = []
-    for kind, count in counts.most_common():
-        lift = _LIFTS.get(kind)
+    for part, count in counts.most_common():
+        lift = _LIFTS.get(part)
         alone = lift is not None and scheduler.decide(replace(pod, spec=lift(pod.spec))).node is not None
-        found.append(SpecConstraint(kind, _WORDS[kind](pod, scheduler.cluster), count, alone))
+        found.append(SpecConstraint(part.value, _WORDS[part](pod, scheduler.cluster), count, alone))
     return tuple(found)
 
 
-def _rejecting(decision: Decision) -> Iterator[tuple[str, str]]:
-    """The rejecting plugin and the reason, for each node."""
+def _rejecting(decision: Decision, framework: Framework) -> Iterator[Iterable[SpecPart]]:
+    """The parts of the spec that rule out each node."""
+
+    def parts(plugins: Iterable[str], reasons: Sequence[str]) -> Iterable[SpecPart]:
+        asked = [framework.plugins[name] for name in plugins if name in framework.plugins]
+        return dict.fromkeys(part for each in asked for reason in reasons if (part := each.constraint_of(reason)))
+
     for status in decision.rejected.values():
-        for reason in status.reasons:
-            yield status.plugin, reason
-    missing = decision.node_count - len(decision.rejected) - len(decision.feasible)
+        yield parts(status.plugins, status.reasons)
     if decision.absent is not None:
-        yield from [(decision.absent.plugin or "NodeAffinity", decision.absent.message)] * missing
-
-
-_KINDS = {
-    "NodeAffinity": NODE_AFFINITY,
-    "PodTopologySpread": SPREAD,
-    "NodePorts": PORT,
-    "VolumeBinding": VOLUME,
-    "VolumeZone": VOLUME,
-    "VolumeRestrictions": VOLUME,
-    "NodeVolumeLimits": VOLUME,
-}
-_INTER_POD = {
-    InterPodAffinity.REASON_AFFINITY: AFFINITY,
-    InterPodAffinity.REASON_ANTI_AFFINITY: ANTI_AFFINITY,
-    InterPodAffinity.REASON_EXISTING: OTHERS,
-}
-
-
-def _kind(rejection: tuple[str, str]) -> str:
-    plugin, reason = rejection
-    return _INTER_POD.get(reason) or _KINDS.get(plugin, "")
+        absent = parts(decision.absent.plugins or decision.narrowed_by, decision.absent.reasons or ("",))
+        yield from [absent] * (decision.node_count - len(decision.rejected) - len(decision.feasible))
 
 
 # -- without it ----------------------------------------------------------------------------------------------------
@@ -356,13 +326,13 @@ def _without_ports(spec: PodSpec) -> PodSpec:
     return replace(spec, containers=containers)
 
 
-_LIFTS: dict[str, Callable[[PodSpec], PodSpec]] = {
-    NODE_AFFINITY: lambda spec: replace(_without(spec, "node_affinity"), node_selector=None),
-    AFFINITY: lambda spec: _without(spec, "pod_affinity"),
-    ANTI_AFFINITY: lambda spec: _without(spec, "pod_anti_affinity"),
-    SPREAD: lambda spec: replace(spec, topology_spread_constraints=[]),
-    VOLUME: lambda spec: replace(spec, volumes=[]),
-    PORT: _without_ports,
+_LIFTS: dict[SpecPart, Callable[[PodSpec], PodSpec]] = {
+    SpecPart.NODE_AFFINITY: lambda spec: replace(_without(spec, "node_affinity"), node_selector=None),
+    SpecPart.AFFINITY: lambda spec: _without(spec, "pod_affinity"),
+    SpecPart.ANTI_AFFINITY: lambda spec: _without(spec, "pod_anti_affinity"),
+    SpecPart.SPREAD: lambda spec: replace(spec, topology_spread_constraints=[]),
+    SpecPart.VOLUME: lambda spec: replace(spec, volumes=[]),
+    SpecPart.PORT: _without_ports,
 }
 
 
@@ -378,11 +348,7 @@ def _node_affinity(pod: Pod, cluster: Cluster) -> str:
 
 
 def _term(term: NodeSelectorTerm) -> str:
-    return " and ".join(map(_expression, (*term.match_expressions, *term.match_fields)))
-
-
-def _expression(raw: SelectorRequirement) -> str:
-    return f"{raw.key} {raw.operator} {'|'.join(raw.values)}".rstrip()
+    return " and ".join(map(requirement_text, (*term.match_expressions, *term.match_fields)))
 
 
 def _pod_affinity(name: str) -> Callable[[Pod, Cluster], str]:
@@ -396,7 +362,7 @@ def _pod_affinity(name: str) -> Callable[[Pod, Cluster], str]:
 def _affinity_term(term: PodAffinityTerm) -> str:
     selector = term.label_selector
     labels = [f"{key}={value}" for key, value in selector.match_labels.items()] if selector else []
-    labels += map(_expression, selector.match_expressions) if selector else []
+    labels += map(requirement_text, selector.match_expressions) if selector else []
     return f"pods with {' and '.join(labels) or 'any labels'} by {term.topology_key}"
 
 
@@ -432,12 +398,12 @@ def _ports(pod: Pod, cluster: Cluster) -> str:
     return ", ".join(f"{port.host_port}/{port.protocol}" for port in ports)
 
 
-_WORDS: dict[str, Callable[[Pod, Cluster], str]] = {
-    NODE_AFFINITY: _node_affinity,
-    AFFINITY: _pod_affinity("pod_affinity"),
-    ANTI_AFFINITY: _pod_affinity("pod_anti_affinity"),
-    OTHERS: _others,
-    SPREAD: _spread,
-    VOLUME: _volumes,
-    PORT: _ports,
+_WORDS: dict[SpecPart, Callable[[Pod, Cluster], str]] = {
+    SpecPart.NODE_AFFINITY: _node_affinity,
+    SpecPart.AFFINITY: _pod_affinity("pod_affinity"),
+    SpecPart.ANTI_AFFINITY: _pod_affinity("pod_anti_affinity"),
+    SpecPart.OTHERS: _others,
+    SpecPart.SPREAD: _spread,
+    SpecPart.VOLUME: _volumes,
+    SpecPart.PORT: _ports,
 }

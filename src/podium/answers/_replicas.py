@@ -1,44 +1,34 @@
-"""Creates and places the pods that an answer needs: more replicas of a workload, with their own names and claims."""
+"""Creates and places the pods that an answer needs: more replicas of a workload, and replacements of lost pods."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count
 
 from msgspec.structs import replace
 
 from podium.cluster import Cluster
 from podium.engine import Scheduler
+from podium.engine.simulation import in_queue_order
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.manifests.expansion import (
     Expansion,
     claims_for,
     default_storage_class,
     ephemeral_claims,
+    recreated,
     stateful_claims,
     with_claims_as_volumes,
 )
 from podium.manifests.workloads import expand_daemon_set, ordinal_labels
-from podium.model.devices import ResourceClaim, ResourceClaimTemplate
+from podium.model.devices import ResourceClaimTemplate
 from podium.model.objects import DaemonSet, PersistentVolumeClaim, StatefulSet, StorageClass
-from podium.model.pod import Pod, PodStatus
-from podium.plugins.storage.claims import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
+from podium.model.pod import Pod, belongs_to_node, is_of_daemon_set, is_recreated
+from podium.plugins.storage.claims import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, claim_name
 
 _OF_BINDING = (BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE)
-
-
-def put_back(cluster: Cluster, pod: Pod, node: str, held: Iterable[ResourceClaim] = ()) -> None:
-    """Put a pod back on its node, whether the pod was bound or only placed there.
-
-    `held` are the claims that its end changed, as they were before.
-    """
-    if pod.spec.node_name:
-        cluster.add(pod)
-    else:
-        cluster.assume(pod, node)
-    for claim in held:
-        cluster.update(claim)
 
 
 def with_claims(pod: Pod, cluster: Cluster) -> Pod:
@@ -72,7 +62,7 @@ def pods_of(templates: Sequence[Pod], mix: Sequence[int], cluster: Cluster) -> I
     The iterator is infinite, unless a DaemonSet is among the templates and every eligible node has its pod. The claims
     of a pod are added to the cluster when it is created.
     """
-    makers = [_replicas(as_template(template), cluster) for template in templates]
+    makers = [_replicas(recreated(template), cluster) for template in templates]
     while True:
         for place, number in enumerate(mix):
             for _ in range(number):
@@ -82,23 +72,11 @@ def pods_of(templates: Sequence[Pod], mix: Sequence[int], cluster: Cluster) -> I
                 yield place, pod
 
 
-def as_template(pod: Pod) -> Pod:
-    """The pod as it was before it had a node: without anything that happened since its creation."""
-    metadata = replace(pod.metadata, creation_timestamp=None, deletion_timestamp=None)
-    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus())
-
-
-def is_daemon(template: Pod) -> bool:
-    """Whether the pod belongs to a DaemonSet: one is created per node, and none waits for another."""
-    owner = template.metadata.controller
-    return owner is not None and owner.kind == "DaemonSet"
-
-
 def _replicas(template: Pod, cluster: Cluster) -> Iterator[Pod]:
     owner = template.metadata.controller
     if owner is not None and owner.kind == "StatefulSet":
         return _ordinals(template, owner.name, cluster)
-    if owner is not None and owner.kind == "DaemonSet":
+    if owner is not None and is_of_daemon_set(template):
         daemon_set = cluster.store.of(DaemonSet).get(owner.name, template.namespace)
         if daemon_set is not None:
             return _daemons(template, daemon_set, cluster)
@@ -164,7 +142,7 @@ def _like(claimed: dict[str, str], pod: str, namespace: str, cluster: Cluster) -
 def _daemons(template: Pod, daemon_set: DaemonSet, cluster: Cluster) -> Iterator[Pod]:
     """A pod for each eligible node that has none, with the template's priority."""
     nodes = [cluster.node(name) for name in cluster.rows]
-    running = [pod for pod, _ in cluster.placed() if is_daemon(pod)]
+    running = [pod for pod, _ in cluster.placed() if is_of_daemon_set(pod)]
     expansion = Expansion([*nodes, daemon_set, *running, *cluster.pending.values()])
     spec = template.spec
     for made in expand_daemon_set(daemon_set, expansion):
@@ -176,3 +154,104 @@ def _daemons(template: Pod, daemon_set: DaemonSet, cluster: Cluster) -> Iterator
                 scheduler_name=spec.scheduler_name,
             )
             yield with_claims(replace(made, spec=own), cluster)
+
+
+@dataclass(slots=True)
+class Recreated:
+    """A pod that was recreated under its old name, and its new node."""
+
+    pod: Pod
+    old_node: str
+    node: str | None = None
+    message: str = ""
+    """Why it stays pending, if it does."""
+    preempted_by: str = ""
+    """The pod that preempted it, if that is why it lost its node."""
+    tried_at: tuple[int, ...] = ()
+    """The version of the cluster when it was last tried."""
+
+
+class Recreation:
+    """Recreates pods and places them, with preemption if wanted; pods that fit nowhere are tried again later."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        *,
+        preempt: bool,
+        on_gone: Callable[[Pod], object],
+        on_decided: Callable[[], object] = lambda: None,
+        explain: bool = True,
+    ) -> None:
+        """`on_gone` is called for each pod that has left its node and is not recreated yet, `on_decided` once it is.
+
+        Without `explain`, it does not determine why pods stay pending, which takes time.
+        """
+        self.scheduler, self._preempt, self._explain = scheduler, preempt, explain
+        self._on_gone, self._on_decided = on_gone, on_decided
+        self.found: dict[str, Recreated] = {}
+        self.lost: dict[str, Recreated] = {}
+        """Pods that are not recreated, or only for the same node."""
+
+    def recreate(self, pods: Iterable[tuple[Pod, str]], preempted_by: str = "") -> None:
+        """Remove pods from the cluster, if they are still there, and place their replacements in queue order."""
+        new, pods = [], list(pods)
+        for pod, _ in pods:
+            self.scheduler.cluster.end(pod)
+        for pod, node in pods:
+            self._on_gone(pod)
+            if not is_recreated(pod) or belongs_to_node(pod):
+                self.lost[pod.key] = Recreated(pod, node, preempted_by=preempted_by)
+                continue
+            twin, known = self._anew(pod), self.found.get(pod.key)
+            # A pod that loses its node again keeps its first node as the old one.
+            self.found[pod.key] = Recreated(twin, known.old_node if known else node, preempted_by=preempted_by)
+            new.append(twin)
+        for pod in in_queue_order(new, self.scheduler):
+            self._place(self.found[pod.key])
+            self._on_decided()
+
+    def retry(self) -> bool:
+        """Try pending pods again until no further pod is placed; returns whether any was."""
+        placed, cluster = False, self.scheduler.cluster
+        while waiting := [each.pod for each in self.pending() if each.tried_at != cluster.version]:
+            for pod in in_queue_order(waiting, self.scheduler):
+                self._place(self.found[pod.key])
+            if all(self.found[pod.key].node is None for pod in waiting):
+                break
+            placed = True
+        return placed
+
+    def pending(self) -> Iterator[Recreated]:
+        return (each for each in self.found.values() if each.node is None)
+
+    def _place(self, entry: Recreated) -> None:
+        pod = entry.pod
+        entry.node = place(self.scheduler, pod)
+        if entry.node is None and self._preempt and not pod.spec.scheduling_gates:
+            self._make_room(entry)
+        entry.message = self.scheduler.message(pod) if entry.node is None and self._explain else ""
+        entry.tried_at = self.scheduler.cluster.version
+
+    def _make_room(self, entry: Recreated) -> None:
+        pod = entry.pod
+        decision = self.scheduler.place(pod, preempt=True)
+        if decision.nominated is None:
+            return
+        victims = next(each.victims for each in decision.candidates if each.node == decision.nominated)
+        entry.node = place(self.scheduler, pod)
+        self.recreate([(victim, decision.nominated) for victim in victims if not victim.terminating], pod.key)
+
+    def _anew(self, pod: Pod) -> Pod:
+        """The pod as its controller creates it again. Its own claims, for ephemeral volumes, are new as well."""
+        store = self.scheduler.cluster.store
+        for volume in pod.spec.volumes:
+            name = claim_name(pod, volume) if volume.ephemeral is not None else None
+            claim = store.of(PersistentVolumeClaim).get(name, pod.namespace) if name else None
+            if claim is not None:
+                annotations = {key: value for key, value in claim.metadata.annotations.items() if key != BIND_COMPLETED}
+                metadata = replace(claim.metadata, annotations=annotations)
+                self.scheduler.cluster.update(
+                    PersistentVolumeClaim(metadata=metadata, spec=replace(claim.spec, volume_name=""))
+                )
+        return with_claims(recreated(pod), self.scheduler.cluster)

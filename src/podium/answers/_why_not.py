@@ -12,11 +12,12 @@ from typing import Any, Unpack
 
 from msgspec.structs import replace
 
-from podium.answers._candidate_changes import Situation, candidate_changes, rejection, wins
+from podium.answers._candidate_changes import TrialState, candidate_changes, rejection, wins
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration, Profile
+from podium.config.profiles import check_profile
 from podium.engine import Decision, Scheduler
-from podium.engine.decision import scored
+from podium.engine.decision import scored, why_finished
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError
 from podium.framework import Status
@@ -61,10 +62,10 @@ class Suggestion:
         The pod is not on a node of that cluster, whether or not it was before.
         """
         options = SchedulerOptions.of(config, **keywords)
-        situation = Situation(cluster, pod, options.set_up().config, options)
+        trial = TrialState(cluster, pod, options.set_up().config, options)
         for change in self.changes:
-            change.apply(situation)
-        return situation.cluster, situation.pod, situation.config
+            change.apply(trial)
+        return trial.cluster, trial.pod, trial.config
 
     def to_dict(self) -> dict[str, Any]:
         decision = self.decision
@@ -76,21 +77,21 @@ class Suggestion:
 
 
 def suggestions(
-    situation: Situation, node: str, *, most: int = MOST_SUGGESTIONS, most_decisions: int = MOST_SEARCH_DECISIONS
+    trial: TrialState, node: str, *, most: int = MOST_SUGGESTIONS, most_decisions: int = MOST_SEARCH_DECISIONS
 ) -> Iterator[Suggestion]:
     """The smallest sets of changes that send the pod to the node, smallest first; no set contains another."""
     waiting: list[tuple[int, int, tuple[Change, ...]]] = [(0, 0, ())]
     order = count(1)
     seen: set[frozenset[Change]] = {frozenset()}
     found: list[frozenset[Change]] = []
-    last = situation.decisions + most_decisions
-    while waiting and len(found) < most and situation.decisions < last:
+    last = trial.decisions + most_decisions
+    while waiting and len(found) < most and trial.decisions < last:
         _, _, changes = heappop(waiting)
         if any(smaller <= set(changes) or len(changes) > len(smaller) + MOST_MORE for smaller in found):
             continue
-        decision, more = _look(situation, node, changes)
+        decision, more = _look(trial, node, changes)
         if wins(decision, node):
-            suggestion = _checked(situation, node, changes)
+            suggestion = _checked(trial, node, changes)
             if suggestion is not None and frozenset(suggestion.changes) not in found:
                 found.append(frozenset(suggestion.changes))
                 yield suggestion
@@ -102,24 +103,24 @@ def suggestions(
                 heappush(waiting, (sum(each.cost for each in together), next(order), (*changes, change)))
 
 
-def _look(situation: Situation, node: str, changes: tuple[Change, ...]) -> tuple[Decision, list[Change]]:
+def _look(trial: TrialState, node: str, changes: tuple[Change, ...]) -> tuple[Decision, list[Change]]:
     """The decision with some changes, and the further changes that might help."""
-    with situation.with_changes(changes):
-        decision = situation.decide()
+    with trial.with_changes(changes):
+        decision = trial.decide()
         if wins(decision, node) or len(changes) >= MOST_CHANGES_TOGETHER:
             return decision, []
-        return decision, candidate_changes(situation, decision, node)
+        return decision, candidate_changes(trial, decision, node)
 
 
-def _checked(situation: Situation, node: str, changes: tuple[Change, ...]) -> Suggestion | None:
+def _checked(trial: TrialState, node: str, changes: tuple[Change, ...]) -> Suggestion | None:
     """The changes without those that are not needed, tried once more from scratch."""
     for change in changes if len(changes) > 1 else ():
         rest = tuple(each for each in changes if each is not change)
-        with situation.with_changes(rest):
-            suffices = wins(situation.decide(), node)
+        with trial.with_changes(rest):
+            suffices = wins(trial.decide(), node)
         if suffices:
-            return _checked(situation, node, rest)
-    fresh = Situation(situation.cluster, situation.pod, situation.config, situation.options)
+            return _checked(trial, node, rest)
+    fresh = TrialState(trial.cluster, trial.pod, trial.config, trial.options)
     with fresh.with_changes(changes):
         decision = fresh.decide()
     fresh.close()
@@ -203,24 +204,26 @@ def why_not(
     made = SchedulerOptions.of if "tie_break" in keywords else SchedulerOptions.steady
     options = made(config, **keywords)
     with closing(Scheduler(cluster, options)) as scheduler:
+        if profile is not None:
+            check_profile(profile, scheduler.frameworks)
         scheduler.framework_of(pod)
         settings = scheduler.config
-    with closing(Situation(cluster, pod, _until_one_rejects(settings), options)) as situation:
-        with closing(Scheduler(situation.cluster, replace_data(options, config=settings))) as scheduler:
+    with closing(TrialState(cluster, pod, _until_one_rejects(settings), options)) as trial:
+        with closing(Scheduler(trial.cluster, replace_data(options, config=settings))) as scheduler:
             decision = scheduler.decide(pod)
         if decision.node == node:
             return WhyNot(pod.key, node, decision, (), ())
-        blockers = _blockers(situation, node)
-        rejected = {status.plugin: RejectedNodes(pod, {node: status}, situation.cluster) for status in blockers}
-        obstacles = {plugin: situation.framework.obstacles(each).get(node, ()) for plugin, each in rejected.items()}
-        found = tuple(suggestions(situation, node, most=most))
+        blockers = _blockers(trial, node)
+        rejected = {status.plugin: RejectedNodes(pod, {node: status}, trial.cluster) for status in blockers}
+        obstacles = {plugin: trial.framework.obstacles(each).get(node, ()) for plugin, each in rejected.items()}
+        found = tuple(suggestions(trial, node, most=most))
         return WhyNot(pod.key, node, decision, tuple(blockers), found, obstacles)
 
 
 def undecided(pod: Pod, profile: str | None = None) -> Pod:
     """The pod as if it had no node yet, to be decided by its own profile or another."""
     if pod.finished:
-        raise InputError(f"pod {pod.key} has finished ({pod.status.phase}) and needs no node")
+        raise InputError(f"pod {pod.key} {why_finished(pod)}")
     return replace(pod, spec=replace(pod.spec, node_name="", scheduler_name=profile or pod.spec.scheduler_name))
 
 
@@ -236,19 +239,19 @@ def _until_one_rejects(config: KubeSchedulerConfiguration) -> KubeSchedulerConfi
     return replace_data(config, behaviour=replace_data(config.behaviour, collects_all_reasons=False))
 
 
-def _blockers(situation: Situation, node: str) -> list[Status]:
+def _blockers(trial: TrialState, node: str) -> list[Status]:
     """The statuses that reject the node: of the first filter, then of the first filter without that one, and so on."""
     found: list[Status] = []
     changes: list[Change] = []
     while True:
-        with situation.with_changes(changes):
-            status = rejection(situation.decide(), node)
+        with trial.with_changes(changes):
+            status = rejection(trial.decide(), node)
         if status is None or any(status.plugin == known.plugin for known in found):
             return found
         found.append(status)
         if not status.plugin:
             return found
-        changes.append(_without(situation.pod.spec.scheduler_name, status.plugin))
+        changes.append(_without(trial.pod.spec.scheduler_name, status.plugin))
 
 
 def _without(profile: str, plugin: str) -> Change:

@@ -8,15 +8,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Unpack
 
-from msgspec.structs import replace
-
-from podium.answers._replicas import put_back
 from podium.answers.compare import node_points
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import why
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
-from podium.engine.select import Preferred
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.manifests import workload_of
 from podium.model import Pod
@@ -114,12 +110,12 @@ AUDIT_NAMES = ("pods", "agreement", *(finding.value for finding in Finding))
 
 
 def _fitting_if_best(scheduler: Scheduler, pod: Pod, node: str) -> int:
-    """How many nodes fit the pod if this node is the best of them; else 0. Fast: no reasons are collected."""
+    """How many nodes fit the pod if no node is better than this one; else 0. Fast: no reasons are collected."""
     try:
-        attempt = scheduler.attempt(pod)
+        best = scheduler.best(pod)
     except (InputError, PluginError, ExtenderError):
         return 0
-    return attempt.feasible_count if attempt.node == node else 0
+    return best.feasible_count if scheduler.cluster.rows[node] in best.rows else 0
 
 
 def audit(
@@ -134,34 +130,26 @@ def audit(
     A DaemonSet's pod has no other node to go to: only whether it fits is checked. `on_decided` is called after each
     pod; `keywords` are the fields of `SchedulerOptions`.
     """
-    # A pod stays where it is if no node is better.
-    preferred = Preferred()
     cluster = cluster.fork()
     found = []
     options = SchedulerOptions.of(config, **keywords)
-    with closing(Scheduler(cluster, options, tie_break=preferred)) as scheduler:
+    with closing(Scheduler(cluster, options, tie_break="first")) as scheduler:
         for pod, node in list(cluster.placed()):
-            found.append(_audited(scheduler, preferred, pod, node))
+            found.append(_audited(scheduler, pod, node))
             on_decided()
     return Audit(tuple(found))
 
 
-def _audited(scheduler: Scheduler, preferred: Preferred, pod: Pod, node: str) -> Audited:
+def _audited(scheduler: Scheduler, pod: Pod, node: str) -> Audited:
     """Decide one pod again; afterwards it is back on its node."""
     if is_static(pod):
         return Audited(pod.key, workload_of(pod), node, Finding.SKIPPED, reason=STATIC)
-    cluster = scheduler.cluster
-    preferred.node = node
-    unbound = replace(pod, spec=replace(pod.spec, node_name=""))
-    held = cluster.end(pod)
-    try:
+    with scheduler.cluster.without(pod) as unbound:
         feasible = 0 if belongs_to_node(pod) else _fitting_if_best(scheduler, unbound, node)
         if feasible:
             return Audited(pod.key, workload_of(pod), node, Finding.AGREES, best=node, feasible=feasible)
         # Explaining takes time, so it is done only for pods that would not stay.
         return _explained(scheduler.decide(unbound), pod, node)
-    finally:
-        put_back(cluster, pod, node, held)
 
 
 def _explained(decision: Decision, pod: Pod, node: str) -> Audited:
@@ -177,7 +165,7 @@ def _explained(decision: Decision, pod: Pod, node: str) -> Audited:
         return Audited(*about, Finding.UNFIT, best=goes_to, feasible=feasible, reason=reason)
     if belongs_to_node(pod):
         return Audited(*about, Finding.SKIPPED, best=node, feasible=feasible, reason=OF_DAEMON_SET)
-    if best == node or best is None:
+    if best is None or node in decision.ties:
         return Audited(*about, Finding.AGREES, best=node, feasible=feasible)
     total = decision.totals[node]
     here, there = node_points(decision, node), node_points(decision, best)

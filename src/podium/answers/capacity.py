@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 from msgspec.structs import replace
 
-from podium.answers._replicas import is_daemon, pods_of
+from podium.answers._replicas import pods_of
 from podium.cluster import Cluster, NodeInfo
 from podium.engine import Decision, Scheduler
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
@@ -23,6 +23,7 @@ from podium.manifests import workload_of
 from podium.manifests.workloads import daemon_tolerations, should_run
 from podium.model import DaemonSet, Node, ObjectMeta, Pod
 from podium.model.objects import HOSTNAME
+from podium.model.pod import is_of_daemon_set
 from podium.model.resources import pod_resources
 from podium.wording import counted
 
@@ -138,7 +139,7 @@ def capacity(
                 stopped_by = scheduler.decide(pod, preempt=True)
                 rejected = RejectedNodes(pod, stopped_by.rejected, cluster)
                 obstacles = scheduler.framework_of(pod).obstacles(rejected) if stopped_by.rejected else {}
-            if not is_daemon(pod):
+            if not is_of_daemon_set(pod):
                 break
     fits = tuple(Fits(template, dict(counts)) for template, counts in zip(templates, nodes, strict=True))
     return Capacity(fits, turns, limit, stopped_by, cluster, obstacles)
@@ -158,7 +159,8 @@ def _checked_mix(mix: Sequence[int], templates: Sequence[Pod]) -> tuple[int, ...
     if not mix:
         return (1,) * len(templates)
     if len(mix) != len(templates):
-        raise InputError(f"a mix of {len(mix)} numbers for {len(templates)} pods; give as many numbers as pods")
+        numbers = counted(len(mix), "number")
+        raise InputError(f"a mix of {numbers} for {counted(len(templates), 'pod')}; give one number for each pod")
     if any(number < 1 for number in mix):
         raise InputError(f"a mix of {':'.join(map(str, mix))}; each number must be at least 1")
     return tuple(mix)
@@ -253,6 +255,45 @@ def nodes_needed(
     if not rest:
         return NodesNeeded(0, {}, NodeMix({}, 0.0))
     return _Search(templates, _Room(cluster, rest, templates), len(rest), left).run()
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityQuestion:
+    """How many more pods of some templates fit, and how many nodes the others, or the pending pods, need."""
+
+    templates: Sequence[Pod]
+    mix: Sequence[int]
+    """How many pods of each template come in turn; empty if each template is counted on its own."""
+    at_least: int
+    """How many pods there are to be: nodes are added for those that do not fit."""
+    limit: int
+    offers: Sequence[NodeTemplate]
+    """The nodes that can be added; empty if that is not asked."""
+    excluded: Sequence[str]
+    """The nodes that do not count."""
+
+    @property
+    def counts_each(self) -> bool:
+        """Whether every template is counted on its own."""
+        return len(self.templates) > 1 and not self.mix and not self.offers
+
+    def count_each(self, cluster: Cluster, options: SchedulerOptions) -> list[Capacity]:
+        """How many pods of each template fit while there are none of the others."""
+        cluster = without_nodes(cluster, self.excluded)
+        return [capacity(cluster, template, options, limit=self.limit) for template in self.templates]
+
+    def count(self, cluster: Cluster, options: SchedulerOptions) -> tuple[Capacity | None, NodesNeeded | None]:
+        """How many pods fit, if there are templates; how many nodes the rest needs, if nodes are offered."""
+        cluster = without_nodes(cluster, self.excluded)
+        found, waiting = None, list(cluster.pending.values())
+        if self.templates:
+            most = self.limit or (self.at_least if self.offers else 0)
+            found = capacity(cluster, self.templates, options, mix=self.mix, limit=most)
+            cluster, waiting = found.cluster, []
+            if self.offers:
+                more = pods_of(self.templates, found.mix, cluster)
+                waiting = [pod for _, pod in islice(more, max(self.at_least - found.count, 0))]
+        return found, nodes_needed(cluster, waiting, self.offers, options) if self.offers else None
 
 
 def _waits_for_a_node(pod: Pod, scheduler: Scheduler) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_data
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Unpack
 
 from msgspec.structs import replace
 
@@ -87,7 +87,7 @@ def node_points(decision: Decision, node: str) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class NodeComparison:
     """How two nodes compare in a decision."""
 
     scores: Mapping[str, Mapping[str, int]]
@@ -99,7 +99,7 @@ class Standing:
     """Why the pod fits nowhere, if so."""
 
     @classmethod
-    def of(cls, decision: Decision, nodes: Iterable[str | None]) -> Standing:
+    def of(cls, decision: Decision, nodes: Iterable[str | None]) -> NodeComparison:
         """The part of a decision that concerns these nodes."""
         named = [node for node in nodes if node is not None]
         absent = decision.absent or Status.unresolvable("not in the cluster")
@@ -136,11 +136,13 @@ class Cause:
 TIE = "both nodes are as good both ways"
 
 
-def cause_of(one: str | None, other: str | None, before: Standing, after: Standing, *, knock_on: bool = False) -> Cause:
+def cause_of(
+    one: str | None, other: str | None, before: NodeComparison, after: NodeComparison, *, knock_on: bool = False
+) -> Cause:
     """Why a pod goes to `one` when decided `before`, and to `other` when decided `after`; None means nowhere."""
-    for node, standing, when in ((one, after, "after"), (other, before, "before")):
-        if node is not None and node in standing.rejected:
-            status = standing.rejected[node]
+    for node, compared, when in ((one, after, "after"), (other, before, "before")):
+        if node is not None and node in compared.rejected:
+            status = compared.rejected[node]
             why = ", ".join(status.reasons) or status.code.value
             return Cause(status.plugin, f"{node} is rejected {when}: {why}", knock_on=knock_on)
     if one is None or other is None:
@@ -151,21 +153,21 @@ def cause_of(one: str | None, other: str | None, before: Standing, after: Standi
     plugin = next(iter(points))
     if points[plugin] <= 0:
         return Cause("", TIE, points, knock_on)
-    was, now = (_lead(standing, plugin, one, other) for standing in (before, after))
+    was, now = (_lead(compared, plugin, one, other) for compared in (before, after))
     return Cause(plugin, f"{one} over {other}: {was:+,} before, {now:+,} after", points, knock_on)
 
 
-def _shift(one: str, other: str, before: Standing, after: Standing) -> dict[str, int]:
+def _shift(one: str, other: str, before: NodeComparison, after: NodeComparison) -> dict[str, int]:
     """Each plugin's advantage of `other` over `one` after, minus that before; unchanged plugins are left out."""
     names = dict.fromkeys(
-        name for standing in (before, after) for scores in standing.scores.values() for name in scores
+        name for compared in (before, after) for scores in compared.scores.values() for name in scores
     )
     points = {name: _lead(after, name, other, one) - _lead(before, name, other, one) for name in names}
     return {name: points[name] for name in sorted(points, key=lambda name: -points[name]) if points[name]}
 
 
-def _lead(standing: Standing, plugin: str, node: str, over: str) -> int:
-    one, other = (standing.scores.get(name, {}).get(plugin, 0) for name in (node, over))
+def _lead(compared: NodeComparison, plugin: str, node: str, over: str) -> int:
+    one, other = (compared.scores.get(name, {}).get(plugin, 0) for name in (node, over))
     return one - other
 
 
@@ -178,6 +180,16 @@ class Way:
     release: AnyRelease = CURRENT
     name: str = ""
     """The name to show: a file's name or a release."""
+
+
+def check_ways(before: Way, after: Way) -> None:
+    """Refuse two sides with nothing to compare."""
+    if (before.name, before.config, before.cluster) == (after.name, after.config, after.cluster):
+        refuse_same(before.name)
+
+
+def refuse_same(name: str) -> NoReturn:
+    raise InputError(f"both ways are the same: {name}; name two that differ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +330,7 @@ class _Run:
         """Place every pod, fast."""
         nodes: dict[str, str | None] = {}
         messages: dict[str, str] = {}
-        with closing(self.scheduler(ready(self.way.cluster, self._replay))) as scheduler:
+        with closing(self.scheduler(copy_to_place_on(self.way.cluster, self._replay))) as scheduler:
             for pod in self._pods(scheduler):
                 nodes[pod.key] = place(scheduler, pod)
                 if nodes[pod.key] is None:
@@ -331,7 +343,7 @@ class _Run:
 
         `other`, if given, also decides these pods in the same situation.
         """
-        with closing(self.scheduler(ready(self.way.cluster, self._replay))) as scheduler:
+        with closing(self.scheduler(copy_to_place_on(self.way.cluster, self._replay))) as scheduler:
             asked = other.scheduler(scheduler.cluster) if other else None
             trials = self._trials(scheduler, other)
             for pod in self._pods(scheduler):
@@ -339,7 +351,7 @@ class _Run:
                     chosen, mine = asked.decide(pod).node if asked else None, pods[pod.key][0]
                     # If both sides agree here, the cause is in earlier pods.
                     rules = tuple(trials.causes(pod, mine)) if trials and chosen != mine else ()
-                    yield _Explained(pod, Standing.of(scheduler.place(pod), pods[pod.key]), chosen, rules)
+                    yield _Explained(pod, NodeComparison.of(scheduler.place(pod), pods[pod.key]), chosen, rules)
                 else:
                     place(scheduler, pod)
             for each in (asked, trials):
@@ -361,14 +373,14 @@ class _Run:
 
 class _Explained(NamedTuple):
     pod: Pod
-    standing: Standing
+    compared: NodeComparison
     chosen: str | None
     """The node that the other side would choose in the same situation."""
     differences: tuple[Difference, ...] = ()
     """Between releases, the differences that alone move the pod."""
 
 
-def ready(cluster: Cluster, replay: bool) -> Cluster:
+def copy_to_place_on(cluster: Cluster, replay: bool) -> Cluster:
     """A copy to place pods on; with `replay`, running pods are pending again."""
     cluster = cluster.fork()
     if replay:
@@ -381,11 +393,11 @@ def ready(cluster: Cluster, replay: bool) -> Cluster:
 def _moves(before: _Run, after: _Run, moved: Mapping[str, tuple[str | None, str | None]]) -> Iterator[Move]:
     same_cluster = before.way.cluster is after.way.cluster
     found = {each.pod.key: each for each in before.explain(moved, after if same_cluster else None)}
-    for pod, standing, *_ in after.explain(moved, None):
+    for pod, compared, *_ in after.explain(moved, None):
         nodes = moved[pod.key]
         # If both sides agree in the same situation, the situations differ: earlier pods went elsewhere.
         knock_on = same_cluster and nodes[0] == found[pod.key].chosen
-        cause = cause_of(*nodes, found[pod.key].standing, standing, knock_on=knock_on)
+        cause = cause_of(*nodes, found[pod.key].compared, compared, knock_on=knock_on)
         yield Move(pod.key, workload_of(pod), *nodes, replace_data(cause, differences=found[pod.key].differences))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -11,13 +12,12 @@ from itertools import combinations
 from math import comb
 from typing import Any, Literal
 
-from msgspec.structs import replace
-
 from podium.answers._candidate_changes import SpecConstraint, spec_constraints
-from podium.answers._lost_pods import BudgetHealth, Health, Recreation
-from podium.answers._replicas import put_back
+from podium.answers._replicas import Recreation
 from podium.answers.measures import domains
 from podium.cluster import Cluster, PodInfo
+from podium.cluster.budgets import BudgetHealth, Health
+from podium.cluster.cluster import TakenOff
 from podium.engine import Scheduler
 from podium.engine.scheduler import SchedulerOptions
 from podium.engine.select import TieBreak
@@ -25,9 +25,9 @@ from podium.errors import InputError
 from podium.lookup import SHORT_KEYS
 from podium.manifests import workload_of
 from podium.model import Node, Pod
-from podium.model.pod import belongs_to_node, is_static
+from podium.model.pod import belongs_to_node, ends_with_node, is_of_daemon_set, is_recreated, is_static
 from podium.model.resources import CPU, MEMORY
-from podium.model.selectors import CORDONED
+from podium.model.selectors import cordoned
 
 NO_CONTROLLER = "no controller makes it again"
 IGNORE_DAEMON_SETS, DELETE_EMPTY_DIR_DATA, FORCE = "--ignore-daemonsets", "--delete-emptydir-data", "--force"
@@ -129,15 +129,14 @@ def drain_flags(cluster: Cluster, nodes: Sequence[str]) -> tuple[DrainFlag, ...]
     found: dict[str, list[str]] = {IGNORE_DAEMON_SETS: [], DELETE_EMPTY_DIR_DATA: [], FORCE: []}
     for name in nodes:
         for pod in sorted(cluster.pods_on(cluster.rows[name]), key=lambda pod: pod.key):
-            owner = pod.metadata.controller
             if is_static(pod):
                 continue
-            if owner is not None and owner.kind == "DaemonSet":
+            if is_of_daemon_set(pod):
                 found[IGNORE_DAEMON_SETS].append(pod.key)
                 continue
             if any(volume.empty_dir is not None for volume in pod.spec.volumes):
                 found[DELETE_EMPTY_DIR_DATA].append(pod.key)
-            if owner is None:
+            if not is_recreated(pod):
                 found[FORCE].append(pod.key)
     return tuple(DrainFlag(flag, tuple(pods)) for flag, pods in found.items() if pods)
 
@@ -213,7 +212,7 @@ def drain(
     flags = drain_flags(cluster, nodes)
     impact, cluster = Impact(BudgetHealth(cluster), cluster), cluster.fork()
     for name in nodes:
-        cordon(cluster, name)
+        cluster.update(cordoned(cluster.node(name)))
     others = [other for name in nodes for other in _unmoved(cluster, name)]
     waiting = [each for name in nodes for each in _evictable(cluster, name)]
     with closing(Scheduler(cluster, settings)) as scheduler:
@@ -223,7 +222,7 @@ def drain(
             waiting = list(_evict(waiting, recreation, impact.budgets))
             if not recreation.retry() and len(waiting) == left:
                 break
-        reasons = [impact.budgets.forbids(pod, cluster) for pod, _ in waiting]
+        reasons = [impact.budgets.refusal(pod, cluster) for pod, _ in waiting]
         blocked = [_about(*each, Fate.BLOCKED, reason=why) for each, why in zip(waiting, reasons, strict=True)]
         pods = [*_fates(recreation, nodes), *blocked, *others]
     return Disruption("drain", tuple(nodes), tuple(pods), impact.found(cluster, waiting), cluster, flags)
@@ -319,16 +318,10 @@ class Impact:
             self._before[name] = self._worst[name] = self.budgets.health(name, self._at_first)
 
 
-def cordon(cluster: Cluster, name: str) -> None:
-    node = cluster.node(name)
-    taints = [taint for taint in node.spec.taints if taint != CORDONED]
-    cluster.update(replace(node, spec=replace(node.spec, unschedulable=True, taints=[*taints, CORDONED])))
-
-
 def _evictable(cluster: Cluster, node: str) -> list[tuple[Pod, str]]:
     """The pods that have to leave a node, ordered by name."""
     pods = sorted(cluster.pods_on(cluster.rows[node]), key=lambda pod: pod.key)
-    return [(pod, node) for pod in pods if not belongs_to_node(pod) and not pod.terminating]
+    return [(pod, node) for pod in pods if not ends_with_node(pod)]
 
 
 def _unmoved(cluster: Cluster, node: str) -> Iterator[Disrupted]:
@@ -343,7 +336,7 @@ def _unmoved(cluster: Cluster, node: str) -> Iterator[Disrupted]:
 def _evict(pods: Iterable[tuple[Pod, str]], recreation: Recreation, budgets: BudgetHealth) -> Iterator[tuple[Pod, str]]:
     """Evict the pods that may be evicted; yields the others."""
     for pod, node in pods:
-        if budgets.forbids(pod, recreation.scheduler.cluster):
+        if budgets.refusal(pod, recreation.scheduler.cluster):
             yield pod, node
         else:
             recreation.recreate([(pod, node)])
@@ -460,9 +453,39 @@ def worst_domain(
     return WorstCase(fail(cluster, nodes, settings), f"{key}={value}", True, trials.tried, len(by_value))
 
 
-def trials_needed(cluster: Cluster, number: int, most: int = MOST_SETS) -> int:
-    """The maximum number of sets that `worst_nodes` tries."""
+def worst_case(
+    cluster: Cluster,
+    lost: str,
+    settings: DisruptionSettings = DisruptionSettings(),
+    *,
+    most: int = MOST_SETS,
+    on_tried: Callable[[], object] = lambda: None,
+) -> WorstCase:
+    """The worst loss of so many nodes, if `lost` is a number, else of the nodes that share a value of that label."""
+    number = _number(lost)
+    if number is None:
+        return worst_domain(cluster, lost, settings, on_tried=on_tried)
+    return worst_nodes(cluster, number, settings, most=most, on_tried=on_tried)
+
+
+def trials_needed(cluster: Cluster, lost: str, most: int = MOST_SETS) -> int:
+    """The maximum number of sets of nodes that `worst_case` tries."""
+    number = _number(lost)
+    if number is None:
+        return len(set(domains(cluster, SHORT_KEYS.get(lost, lost)).values()))
     return min(comb(cluster.node_count, number), most)
+
+
+def _number(lost: str) -> int | None:
+    """The number of nodes to lose; None for a label."""
+    if not _NUMBER.fullmatch(lost):
+        return None
+    if int(lost) < 1:
+        raise InputError("at least one node has to fail")
+    return int(lost)
+
+
+_NUMBER = re.compile("-?[0-9]{1,18}")
 
 
 def busiest(cluster: Cluster) -> list[str]:
@@ -523,11 +546,11 @@ class _Trials:
             self._scheduler.nominations.forget(each.pod)
             found = self._original.find_pod(key)
             if found is not None and found[1] in cluster.rows:
-                put_back(cluster, found[0], str(found[1]))
+                cluster.put_back(TakenOff(found[0], str(found[1])))
         for node, pods in reversed(lost):
             cluster.add(node)
             for pod in pods:
-                put_back(cluster, pod, node.name)
+                cluster.put_back(TakenOff(pod, node.name))
         for item in cluster.store.since(version) or ():
             before = self._original.store.of(type(item)).get(item.name, item.namespace)
             if before is not None:

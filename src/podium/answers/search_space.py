@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from podium.config import KubeSchedulerConfiguration, NodeResourcesFitArgs, Profile, ScoringStrategy, parse_config
 from podium.config.plugin_args import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
-from podium.config.profiles import MULTI_POINT, V1, V1BETA2
+from podium.config.profiles import V1, arguments, check_profile, with_argument, with_weight
 from podium.engine.release import release_of
 from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError
@@ -100,14 +100,14 @@ class ConfigurationSpace:
         if settings == self.today:
             return deepcopy(self._document)
         document = deepcopy(self._document)
-        profiles = document.get("profiles") or [{}]
-        document["profiles"] = profiles
-        profile = profiles[self._place] = dict(profiles[self._place] or {})
+        profiles = document["profiles"] = document.get("profiles") or [{}]
+        profile = profiles[self._place] or {}
         for plugin, weight in settings.weights.items():
             if weight != self.today.weights[plugin]:
-                self._set_weight(profile, plugin, weight)
+                profile = with_weight(profile, plugin, weight, str(document.get("apiVersion")))
         if (settings.strategy, settings.shape) != (self.today.strategy, self.today.shape):
-            _set_strategy(profile, settings)
+            profile = _with_strategy(profile, settings)
+        profiles[self._place] = profile
         return document
 
     def config(self, settings: TunedSettings) -> KubeSchedulerConfiguration:
@@ -117,26 +117,13 @@ class ConfigurationSpace:
     def weight_of(self, plugin: str) -> str:
         return plugin
 
-    def _set_weight(self, profile: Document, plugin: str, weight: int) -> None:
-        """Set a weight where the profile names the plugin, or else where its default is; `score` overrides
-        `multiPoint`.
-        """
-        plugins = profile["plugins"] = dict(profile.get("plugins") or {})
-        for point in ("score", MULTI_POINT):
-            for named in (plugins.get(point) or {}).get("enabled") or ():
-                if named.get("name") == plugin:
-                    named["weight"] = weight
-                    return
-        point = "score" if self._document.get("apiVersion") == V1BETA2 else MULTI_POINT
-        chosen = plugins[point] = dict(plugins.get(point) or {})
-        chosen["enabled"] = [*(chosen.get("enabled") or ()), {"name": plugin, "weight": weight}]
-
 
 def place_of(profile: str | None, names: Sequence[str]) -> int:
     """The index of a profile by name; the first profile by default."""
-    if profile is not None and profile not in names:
-        raise InputError(f"profile {profile!r} is not in the configuration; there is {', '.join(names)}")
-    return names.index(profile) if profile is not None else 0
+    if profile is None:
+        return 0
+    check_profile(profile, names)
+    return names.index(profile)
 
 
 def _settings_of(profile: Profile) -> TunedSettings:
@@ -151,18 +138,13 @@ def _shape(strategy: ScoringStrategy) -> tuple[tuple[int, int], ...] | None:
     return None if strategy.shape is None else tuple((point.utilization, point.score) for point in strategy.shape)
 
 
-def _set_strategy(profile: Document, settings: TunedSettings) -> None:
-    """Replace NodeResourcesFit's scoring strategy; the resources that count stay as they are."""
-    configs = profile["pluginConfig"] = list(profile.get("pluginConfig") or ())
-    place = next((place for place, each in enumerate(configs) if each.get("name") == FIT), len(configs))
-    given: Document = dict(configs[place]) if place < len(configs) else {"name": FIT}
-    args = given["args"] = dict(given.get("args") or {})
-    resources = (args.get("scoringStrategy") or {}).get("resources")
+def _with_strategy(profile: Document, settings: TunedSettings) -> Document:
+    """The profile with another scoring strategy of NodeResourcesFit; the resources that count stay as they are."""
+    resources = (arguments(profile, FIT).get("scoringStrategy") or {}).get("resources")
     strategy: Document = {"type": settings.strategy, **({"resources": resources} if resources else {})}
     if settings.shape is not None:
         strategy["requestedToCapacityRatio"] = {"shape": settings.points}
-    args["scoringStrategy"] = strategy
-    configs[place : place + 1] = [given]
+    return with_argument(profile, FIT, ["scoringStrategy"], strategy)
 
 
 LEAST, MOST, RATIO = "LeastRequestedPriority", "MostRequestedPriority", "RequestedToCapacityRatioPriority"
@@ -353,7 +335,9 @@ def search_space(options: SchedulerOptions, profile: str | None) -> SearchSpace:
     """The settings of a configuration, or of the default configuration of a release."""
     config, registry, chosen = options.config, options.registry, release_of(options.release)
     if isinstance(config, KubeSchedulerConfiguration):
-        raise InputError("tune changes a configuration document: give it the dict of the file, not what was parsed")
+        raise InputError(
+            "tune changes a configuration document: give it the dict of the file, not a parsed configuration"
+        )
     if not chosen.is_old:
         return ConfigurationSpace(config, registry, profile, chosen.rules)
     from podium.releases.policy import is_policy  # loaded where an old release is tuned

@@ -16,8 +16,6 @@ from multiprocessing import get_context, resource_tracker
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from msgspec.structs import replace as replace_fields
-
 from podium.answers import _replicas as replicas
 from podium.answers.compare import NODE_GROUP_NUMBERS, timeline_numbers
 from podium.answers.measures import NODE, cost_per_hour, fragmentation, imbalance, nodes_in_use, spread
@@ -28,6 +26,7 @@ from podium.engine.scheduler import SchedulerOptions
 from podium.engine.simulation import in_queue_order
 from podium.errors import ExtenderError, InputError, PluginError, PodiumError
 from podium.manifests import Objects, workload_of
+from podium.manifests.expansion import recreated
 from podium.model import Pod
 from podium.model.objects import ZONE
 from podium.model.resources import CPU, MEMORY
@@ -278,8 +277,7 @@ class TimelineRunner(TrialRunner):
         keys = [keys[-1] for keys in _by_workload(pods).values()]
         with closing(loop.scheduler_on(loop.cluster.fork())) as scheduler:
             for key in keys[:: len(keys) // KINDS_AT_ONCE + 1]:
-                pod = replicas.as_template(loop.pods[key])
-                another = replace_fields(pod, metadata=replace_fields(pod.metadata, name=f"{pod.name}-x"))
+                another = recreated(loop.pods[key], f"{loop.pods[key].name}-x")
                 with suppress(InputError, PluginError, ExtenderError):
                     yield scheduler.decide(another)
 
@@ -293,16 +291,16 @@ class RunTrials(Protocol):
 class Workers(Protocol):
     """Other processes, on any machine, that call a method of a shared object for many items."""
 
-    def run(
-        self, method: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]
-    ) -> Iterator[tuple[int, Any]]: ...
+    def run(self, method: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        """Yield the result of each item as it is finished, with its index; an exception if no worker could do it."""
+        ...
 
 
-def trials_on(bench: TrialRunner, workers: Workers) -> RunTrials:
+def trials_on(runner: TrialRunner, workers: Workers) -> RunTrials:
     """Runs trials on workers that the caller has started; a batch is tried as a whole."""
 
     def run(batch: Sequence[TunedSettings], deadline: float | None) -> Iterator[TrialOutcome | None]:
-        found = dict(workers.run(type(bench).run, bench, batch))
+        found = dict(workers.run(type(runner).run, runner, batch))
         for place in range(len(batch)):
             outcome = found[place]
             if not isinstance(outcome, TrialOutcome):
@@ -333,13 +331,13 @@ def interrupts_held_back() -> Iterator[None]:
 
 
 @contextmanager
-def trial_workers(bench: TrialRunner, jobs: int) -> Iterator[RunTrials]:
+def trial_workers(runner: TrialRunner, jobs: int) -> Iterator[RunTrials]:
     """Runs trials on this many processors."""
-    if jobs <= 1 or not _can_travel(bench.objective):
-        yield lambda batch, deadline: (None if _is_over(deadline) else bench.run(settings) for settings in batch)
+    if jobs <= 1 or not _can_travel(runner.objective):
+        yield lambda batch, deadline: (None if _is_over(deadline) else runner.run(settings) for settings in batch)
         return
     # A fresh interpreter, as a fork of a process with threads may hang.
-    with ProcessPoolExecutor(jobs, get_context("spawn"), _set_up, (bench,)) as pool:
+    with ProcessPoolExecutor(jobs, get_context("spawn"), _set_up, (runner,)) as pool:
 
         def run(batch: Sequence[TunedSettings], deadline: float | None) -> Iterator[TrialOutcome | None]:
             with interrupts_held_back():
@@ -368,10 +366,10 @@ def _can_travel(objective: Callable[[Any], float]) -> bool:
 _runner: TrialRunner | None = None
 
 
-def _set_up(bench: TrialRunner) -> None:
+def _set_up(runner: TrialRunner) -> None:
     """The first call in a new process."""
     global _runner  # noqa: PLW0603 - what a process of the pool works with has no other place
-    _runner = bench
+    _runner = runner
 
 
 def _run(settings: TunedSettings) -> TrialOutcome:

@@ -11,7 +11,15 @@ from time import monotonic
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
-from podium.answers.compare import Comparison, TimelineComparison, TimelineWay, Way, compare, compare_timelines, ready
+from podium.answers.compare import (
+    Comparison,
+    TimelineComparison,
+    TimelineWay,
+    Way,
+    compare,
+    compare_timelines,
+    copy_to_place_on,
+)
 from podium.answers.search_space import (
     OPTUNA_BATCH,
     SHAPE_AT,
@@ -51,43 +59,43 @@ if TYPE_CHECKING:
     from podium.timeline import TimelineEvents
 
 
-def idle_plugins(bench: TrialRunner) -> tuple[str, ...]:
+def idle_plugins(runner: TrialRunner) -> tuple[str, ...]:
     """The plugins whose weights cannot matter: they score all nodes the same for every pod examined.
 
     They must do so with today's weights and with each of the strategies, since some plugins' scores depend on where
     earlier pods went. A plugin that is the only one to distinguish nodes does so with any weight.
     """
-    today, space = bench.space.today, bench.space
+    today, space = runner.space.today, runner.space
     told: set[str] = set()
     others = [each for each in space.strategies if today.strategy and each != today.strategy and not has_shape(each)]
     for settings in (today, *(TunedSettings(today.weights, strategy) for strategy in others)):
-        told |= telling_plugins(bench, settings, told)
+        told |= telling_plugins(runner, settings, told)
         if told >= set(today.weights):
             return ()
-    if not told and bench.samples:
+    if not told and runner.samples:
         # No decision was examined in which weights mattered.
         return ()
     return tuple(today.weights) if len(told) == 1 else tuple(each for each in today.weights if each not in told)
 
 
-def telling_plugins(bench: TrialRunner, settings: TunedSettings, known: Set[str] = frozenset()) -> set[str]:
+def telling_plugins(runner: TrialRunner, settings: TunedSettings, known: Set[str] = frozenset()) -> set[str]:
     """The plugins, and extenders by URL, that score two nodes differently for some pod; `known` are some of them."""
     telling, wanted = set(known), set(settings.weights)
-    with closing(bench.decisions(settings)) as decisions:
+    with closing(runner.decisions(settings)) as decisions:
         for decision in decisions:
             plugins = {scores.plugin for scores in decision.scores if len(set(scores.normalized.values())) > 1}
-            telling |= {bench.space.weight_of(plugin) for plugin in plugins} & wanted
+            telling |= {runner.space.weight_of(plugin) for plugin in plugins} & wanted
             telling |= set(decision.extender_scores)
             if telling >= wanted:
                 break
     return telling
 
 
-def _idle_with(bench: TrialRunner, best: Trial, left_out: tuple[str, ...]) -> tuple[str, ...]:
+def _idle_with(runner: TrialRunner, best: Trial, left_out: tuple[str, ...]) -> tuple[str, ...]:
     """The left-out plugins that are also idle with the best settings, which may send pods elsewhere."""
-    if not best.number or len(left_out) == len(bench.space.today.weights):
+    if not best.number or len(left_out) == len(runner.space.today.weights):
         return left_out
-    told = telling_plugins(bench, best.settings, set(best.settings.weights).difference(left_out))
+    told = telling_plugins(runner, best.settings, set(best.settings.weights).difference(left_out))
     return tuple(each for each in left_out if each not in told)
 
 
@@ -256,12 +264,12 @@ def tune(
     options = SchedulerOptions.steady(config, **keywords)
     space = search_space(options, profile)
     function = objective_named(objective) if isinstance(objective, str) else objective
-    pods = ready(cluster, replay)
+    pods = copy_to_place_on(cluster, replay)
     if not pods.pending:
-        raise InputError("there is nothing to place: no pod is pending; --replay places the running ones anew")
-    bench = PlacementRunner(cluster=pods, space=space, objective=function, options=options)
-    left_out = idle_plugins(bench)
-    found = _tried(bench, budget, _Search(optuna, space, left_out, options.seed))
+        raise InputError("there is nothing to place: no pod is pending; --replay places the running ones again")
+    runner = PlacementRunner(cluster=pods, space=space, objective=function, options=options)
+    left_out = idle_plugins(runner)
+    found = _tried(runner, budget, _Search(optuna, space, left_out, options.seed))
     best = min(found, key=lambda trial: trial.rank)
     comparison = compare(
         Way(cluster=cluster, config=space.config(space.today), release=options.release, name=TODAY),
@@ -275,8 +283,8 @@ def tune(
         document=space.document(best.settings),
         trials=found,
         comparison=comparison,
-        left_out=_idle_with(bench, best, left_out),
-        sampled=bench.samples,
+        left_out=_idle_with(runner, best, left_out),
+        sampled=runner.samples,
     )
 
 
@@ -309,7 +317,7 @@ def tune_timeline(
     space = search_space(options, profile)
     chosen = objective or ("mean_wait" if node_groups is None else "cost")
     function = timeline_objective(chosen, has_groups=node_groups is not None) if isinstance(chosen, str) else chosen
-    bench = TimelineRunner(
+    runner = TimelineRunner(
         objects=objects,
         events=events,
         node_groups=node_groups,
@@ -318,8 +326,8 @@ def tune_timeline(
         objective=function,
         options=options,
     )
-    left_out = idle_plugins(bench)
-    found = _tried(bench, budget, _Search(optuna, space, left_out, options.seed))
+    left_out = idle_plugins(runner)
+    found = _tried(runner, budget, _Search(optuna, space, left_out, options.seed))
     best = min(found, key=lambda trial: trial.rank)
     release = release_of(options.release).name
     today, tuned = (
@@ -332,8 +340,8 @@ def tune_timeline(
         document=space.document(best.settings),
         trials=found,
         comparison=compare_timelines(today, tuned, events, options, until=until),
-        left_out=_idle_with(bench, best, left_out),
-        sampled=bench.samples,
+        left_out=_idle_with(runner, best, left_out),
+        sampled=runner.samples,
     )
 
 
@@ -344,13 +352,13 @@ def _name(objective: object) -> str:
     return objective if isinstance(objective, str) else getattr(objective, "__name__", repr(objective))
 
 
-def _tried(bench: TrialRunner, budget: SearchBudget, search: _Search) -> tuple[Trial, ...]:
+def _tried(runner: TrialRunner, budget: SearchBudget, search: _Search) -> tuple[Trial, ...]:
     """Every configuration that is tried before the budget is used up."""
     deadline = None if budget.seconds is None else monotonic() + budget.seconds
     most = budget.trials if budget.trials is not None else TRIALS if budget.seconds is None else None
     found = []
     with (
-        _runs(bench, budget.jobs, budget.workers) as run,
+        _runs(runner, budget.jobs, budget.workers) as run,
         closing(search.trials(run, most, deadline)) as tried,
     ):
         for trial in tried:
@@ -359,10 +367,10 @@ def _tried(bench: TrialRunner, budget: SearchBudget, search: _Search) -> tuple[T
     return tuple(found)
 
 
-def _runs(bench: TrialRunner, jobs: int | None, workers: Workers | None) -> AbstractContextManager[RunTrials]:
+def _runs(runner: TrialRunner, jobs: int | None, workers: Workers | None) -> AbstractContextManager[RunTrials]:
     if workers is not None:
-        return nullcontext(trials_on(bench, workers))
-    return trial_workers(bench, cores() if jobs is None else jobs)
+        return nullcontext(trials_on(runner, workers))
+    return trial_workers(runner, cores() if jobs is None else jobs)
 
 
 class _Search:

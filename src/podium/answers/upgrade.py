@@ -12,18 +12,13 @@ from dataclasses import replace as replace_data
 from enum import StrEnum
 from typing import Any, NamedTuple, Unpack
 
-from msgspec.structs import replace
-
-from podium.answers._replicas import put_back
-from podium.answers.compare import Comparison, Way, compare, node_of, placement_differences, with_one_rule
+from podium.answers.compare import Comparison, Way, compare, placement_differences, with_one_rule
 from podium.cluster import Cluster
-from podium.cluster.columns import Ints
 from podium.config import KubeSchedulerConfiguration, Profile, UtilizationShapePoint
 from podium.engine import Scheduler
 from podium.engine.release import CURRENT, AnyRelease, Release, release_of
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
-from podium.engine.select import Stateless, smallest_name
-from podium.errors import ConfigError, InputError
+from podium.errors import ConfigError, ExtenderError, InputError, PluginError
 from podium.framework import Registry
 from podium.manifests import workload_of
 from podium.model import Node, Pod
@@ -360,17 +355,6 @@ class _Side(NamedTuple):
     config: Config
 
 
-class _AllBest(Stateless):
-    """Records all rows that share the highest score, and chooses the smallest name."""
-
-    def __init__(self) -> None:
-        self.rows: list[int] = []
-
-    def choose(self, rows: Ints, cluster: Cluster) -> int:
-        self.rows = rows.tolist()
-        return smallest_name(rows, cluster)
-
-
 class _Trial:
     """A copy of the cluster, on which pods are removed from their nodes one by one and decided."""
 
@@ -388,15 +372,10 @@ class _Trial:
     ) -> dict[str, Best]:
         """The best nodes of each pod in one release."""
         found: dict[str, Best] = {}
-        best = _AllBest()
-        with closing(self._scheduler(side, best)) as scheduler:
+        with closing(self._scheduler(side)) as scheduler:
             for key in keys:
-                best.rows = []
-                node = self._alone(key, lambda pod: node_of(scheduler, pod))
-                names = self.cluster.names
-                found[key] = (
-                    frozenset() if node is None else frozenset(names[row] for row in best.rows) or frozenset((node,))
-                )
+                with self.cluster.without(self.pods[key][0]) as pod:
+                    found[key] = _best_nodes(scheduler, pod)
                 on_decided()
         return found
 
@@ -406,27 +385,27 @@ class _Trial:
         for place, side in enumerate(sides):
             keys = [key for key, best in pods.items() if not best[place]]
             if keys:
-                with closing(self._scheduler(side, _AllBest())) as scheduler:
-                    found.update({key: self._alone(key, scheduler.message) for key in keys})
+                with closing(self._scheduler(side)) as scheduler:
+                    for key in keys:
+                        with self.cluster.without(self.pods[key][0]) as pod:
+                            found[key] = scheduler.message(pod)
         return found
 
-    def _scheduler(self, side: _Side, best: _AllBest) -> Scheduler:
-        options = replace_data(self._options, config=side.config, release=side.release, tie_break=best)
+    def _scheduler(self, side: _Side) -> Scheduler:
+        options = replace_data(self._options, config=side.config, release=side.release, tie_break="first")
         return Scheduler(self.cluster, options)
-
-    def _alone(self, key: str, ask: Callable[[Pod], Any]) -> Any:
-        """Evaluate a pod while it is off its node; afterwards it is back."""
-        pod, node = self.pods[key]
-        if node is None:
-            return ask(pod)
-        self.cluster.remove(pod)
-        try:
-            return ask(replace(pod, spec=replace(pod.spec, node_name="")))
-        finally:
-            put_back(self.cluster, pod, node)
 
     def pool_of(self, node: str) -> str:
         return pool_of(self.cluster.node(node))
+
+
+def _best_nodes(scheduler: Scheduler, pod: Pod) -> Best:
+    """The nodes that share the highest score; empty if the pod fits nowhere, or if deciding it fails."""
+    try:
+        rows = scheduler.best(pod).rows.tolist()
+    except (InputError, PluginError, ExtenderError):
+        return frozenset()
+    return frozenset(scheduler.cluster.names[row] for row in rows)
 
 
 def pool_of(node: Node) -> str:

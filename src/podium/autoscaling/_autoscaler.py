@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from podium.autoscaling._group_nodes import NEVER, CloudProvider, Member, is_expendable, may_leave, without
+from podium.autoscaling._group_nodes import NEVER, CloudProvider, Member, is_expendable, may_be_removed, try_removal
 from podium.autoscaling._groups import EMPTY, UNDERUTILIZED, NodeGroup, NodeGroups
 from podium.autoscaling._trial_cluster import TrialCluster
 from podium.model import Pod
@@ -51,7 +51,7 @@ class Consolidation:
             return False
         oldest, spare, members = cloud.now - settings.consolidate_after, cloud.spare(), cloud.members()
         due = [m for m in members if self._since[m.name][1] <= oldest and m.name not in self._tried.placed]
-        due = [one for one in due if may_leave(one, settings, cloud.world.disruptions)]
+        due = [one for one in due if may_be_removed(one, settings, cloud.world.disruptions)]
         empty = []
         for one in due:
             if one.is_empty and spare[one.group.name] > 0:
@@ -77,13 +77,13 @@ class Consolidation:
         cloud = self._cloud
         if spare <= 0:
             return False
-        if not cloud.only_nodes.keep(one.name, one.pods) and without(tried, one, keep=False) is not None:
+        if not cloud.only_nodes.keep(one.name, one.pods) and try_removal(tried, one, keep=False) is not None:
             cloud.remove(one, "underutilized")
             return True
         cheaper = [group for group in cloud.groups if group.price_per_hour < one.group.price_per_hour]
         room = cloud.room() if cheaper else {}
         for group in sorted(cheaper, key=lambda group: group.price_per_hour):
-            if room[group.name] > 0 and without(tried, one, [group.node("instead")], keep=False):
+            if room[group.name] > 0 and try_removal(tried, one, [group.node("instead")], keep=False):
                 cloud.note("replace", node=one.name, group=group.name)
                 cloud.boot(group, replaces=one.name)
                 return True
@@ -129,10 +129,10 @@ class ScaleDown:
         for one in little_used:
             if non_empty >= settings.scale_down_non_empty_candidates_count and not one.is_empty:
                 continue
-            if not may_leave(one, settings, cloud.world.disruptions):
+            if not may_be_removed(one, settings, cloud.world.disruptions):
                 continue
             non_empty += not one.is_empty
-            trial = None if cloud.only_nodes.keep(one.name, one.pods) else without(tried, one)
+            trial = None if cloud.only_nodes.keep(one.name, one.pods) else try_removal(tried, one)
             if trial is not None:
                 tried = trial
                 wait = settings.scale_down_unneeded_time if one.is_ready else settings.scale_down_unready_time

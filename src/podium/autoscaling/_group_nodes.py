@@ -9,15 +9,16 @@ from types import NoneType
 from typing import Any
 
 from podium.autoscaling._groups import AutoscalingSettings, NodeGroup, NodeGroups
-from podium.autoscaling._trial_cluster import OnlyNodes, TrialCluster, made_anew, slices_on
+from podium.autoscaling._trial_cluster import OnlyNodes, TrialCluster, replacement_of, slices_on
 from podium.cluster import Cluster, NodeInfo
 from podium.engine import Scheduler
 from podium.model import Node, Pod, ResourceSlice
-from podium.model.pod import belongs_to_node, is_static
+from podium.model.pod import belongs_to_node, ends_with_node, is_static
 from podium.model.resources import CPU, MEMORY
+from podium.model.selectors import is_unreachable
 from podium.plugins.image_locality import ImageLocality
 from podium.timeline import TimedEvent, Timeline, Verb
-from podium.timeline.controllers import RECREATED_BY, Disruptions, is_unreachable
+from podium.timeline.controllers import Disruptions
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
@@ -26,6 +27,10 @@ DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 GPU = "nvidia.com/gpu"
 SYSTEM = "kube-system"
 MEMORY_MEDIUM = "Memory"
+KNOWN_CONTROLLERS = frozenset(("DaemonSet", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"))
+"""The controllers whose pods the Cluster Autoscaler moves, fewer than those that `is_recreated` knows: by default, it
+skips nodes with pods of custom controllers.
+"""
 
 
 def is_expendable(pod: Pod, settings: AutoscalingSettings) -> bool:
@@ -34,12 +39,7 @@ def is_expendable(pod: Pod, settings: AutoscalingSettings) -> bool:
     return pod.spec.priority is not None and pod.spec.priority < cutoff and not settings.is_karpenter
 
 
-def goes_along(pod: Pod) -> bool:
-    """Whether a pod ends with its node and is not moved: a DaemonSet's pod, a mirror pod, or a terminating pod."""
-    return pod.terminating or belongs_to_node(pod)
-
-
-def may_move(pod: Pod, settings: AutoscalingSettings, disruptions: Disruptions) -> bool:
+def strategy_allows_eviction(pod: Pod, settings: AutoscalingSettings, disruptions: Disruptions) -> bool:
     """Whether the rules of the strategy allow to evict a pod so that its node can be removed."""
     annotations, owner = pod.metadata.annotations, pod.metadata.controller
     if not disruptions.may_evict(pod):
@@ -48,15 +48,14 @@ def may_move(pod: Pod, settings: AutoscalingSettings, disruptions: Disruptions) 
         return annotations.get(DO_NOT_DISRUPT) != "true"
     if SAFE_TO_EVICT in annotations and annotations[SAFE_TO_EVICT] in ("true", "false"):
         return annotations[SAFE_TO_EVICT] == "true"
-    if owner is None or owner.kind not in RECREATED_BY:
-        # No controller would recreate it.
+    if owner is None or owner.kind not in KNOWN_CONTROLLERS:
         return False
     if settings.skip_nodes_with_system_pods and pod.namespace == SYSTEM and not disruptions.has_budget(pod):
         return False
     return not (settings.skip_nodes_with_local_storage and _has_local_storage(pod))
 
 
-def may_go(node: Node, settings: AutoscalingSettings) -> bool:
+def node_allows_removal(node: Node, settings: AutoscalingSettings) -> bool:
     """Whether a node's annotations let it be removed."""
     return node.metadata.annotations.get(DO_NOT_DISRUPT if settings.is_karpenter else SCALE_DOWN_DISABLED) != "true"
 
@@ -116,7 +115,7 @@ def member(
         not_counted = used(resource, ignored)
         offered = info.allocatable(resource) - not_counted
         shares.append((used(resource, counted) - not_counted) / offered if offered > 0 else 0.0)
-    moving = tuple(pod for pod in counted if not goes_along(pod))
+    moving = tuple(pod for pod in counted if not ends_with_node(pod))
     return Member(node, group, moving, max(shares), has_gpus=resources == (GPU,))
 
 
@@ -127,13 +126,13 @@ def _is_ignored(pod: Pod, settings: AutoscalingSettings) -> bool:
     return settings.ignore_daemonsets_utilization and belongs_to_node(pod)
 
 
-def may_leave(one: Member, settings: AutoscalingSettings, disruptions: Disruptions) -> bool:
+def may_be_removed(one: Member, settings: AutoscalingSettings, disruptions: Disruptions) -> bool:
     """Whether a node may be removed: no annotation forbids it, all its pods may be moved, and budgets allow it."""
-    movable = all(may_move(pod, settings, disruptions) for pod in one.pods)
-    return may_go(one.node, settings) and movable and disruptions.may_evict_all(one.pods)
+    movable = all(strategy_allows_eviction(pod, settings, disruptions) for pod in one.pods)
+    return node_allows_removal(one.node, settings) and movable and disruptions.may_evict_all(one.pods)
 
 
-def without(
+def try_removal(
     tried: TrialCluster, one: Member, instead: Sequence[Node] = (), *, keep: bool = True
 ) -> TrialCluster | None:
     """Remove a node from `tried` and place its pods on the other nodes and those in `instead`; None if they do not fit.
@@ -141,7 +140,7 @@ def without(
     Its pods include those that were moved there when another node was removed. With `keep`, `tried` itself is changed
     if they fit; otherwise it stays as it is.
     """
-    pods = [made_anew(pod) for pod in (*one.pods, *tried.placed.get(one.name, ()))]
+    pods = [replacement_of(pod) for pod in (*one.pods, *tried.placed.get(one.name, ()))]
 
     def change(trial: TrialCluster) -> bool:
         trial.remove(one.node)
@@ -262,11 +261,11 @@ class CloudProvider:
         self.finish_leaving()
 
     def finish_leaving(self) -> bool:
-        """Delete drained nodes that have only pods of DaemonSets left; returns whether there were any."""
+        """Delete drained nodes on which only pods are left that belong to them; returns whether there were any."""
         changed = False
         for name in sorted(self.leaving):
             row = self._loop.cluster.rows.get(name)
-            if row is not None and not all(_is_of_daemon_set(pod) for pod in self._loop.cluster.pods_on(row)):
+            if row is not None and not all(map(belongs_to_node, self._loop.cluster.pods_on(row))):
                 continue
             self.leaving.discard(name)
             if row is not None:
@@ -374,8 +373,3 @@ class CloudProvider:
             }
         summed = ("nodeHours", "cost", "added", "removed")
         return {**{key: sum(found[key] for found in groups.values()) for key in summed}, "groups": groups}
-
-
-def _is_of_daemon_set(pod: Pod) -> bool:
-    owner = pod.metadata.controller
-    return owner is not None and owner.kind == "DaemonSet"

@@ -21,7 +21,6 @@ from podium.model.devices import ResourcePool
 from podium.model.meta import dns_subdomain_errors, label_value_errors, qualified_name_errors
 from podium.model.objects import HOSTNAME, NODE_GROUP, PRICE_PER_HOUR
 from podium.model.selectors import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE
-from podium.timeline.events import read_duration
 
 KARPENTER = "karpenter"
 STRATEGIES = ("cluster-autoscaler", KARPENTER)
@@ -158,7 +157,7 @@ def read_node_groups(file: str) -> NodeGroups:
 
 def _settings(top: Section) -> AutoscalingSettings:
     strategy = top.one_of("strategy", STRATEGIES, STRATEGIES[0])
-    interval = read_duration(top, "scanInterval", 10.0)
+    interval = top.duration("scanInterval", 10.0)
     if interval < SHORTEST_SCAN:
         top.refuse("scanInterval", f"is {interval:g} s; it needs {SHORTEST_SCAN:g} or more")
     is_never = top.raw("consolidateAfter") == NEVER
@@ -168,12 +167,12 @@ def _settings(top: Section) -> AutoscalingSettings:
         expanders=_expanders(top, "price" if consolidates else "least-waste"),
         seed=top.whole("seed", 0),
         scan_interval=interval,
-        new_pod_scale_up_delay=read_duration(top, "newPodScaleUpDelay", 0.0),
+        new_pod_scale_up_delay=top.duration("newPodScaleUpDelay", 0.0),
         scale_down_enabled=top.truth("scaleDownEnabled", default=True) and not (consolidates and is_never),
-        scale_down_delay_after_add=read_duration(top, "scaleDownDelayAfterAdd", 600.0),
-        scale_down_delay_after_delete=read_duration(top, "scaleDownDelayAfterDelete", interval),
-        scale_down_unneeded_time=read_duration(top, "scaleDownUnneededTime", 600.0),
-        scale_down_unready_time=read_duration(top, "scaleDownUnreadyTime", 1200.0),
+        scale_down_delay_after_add=top.duration("scaleDownDelayAfterAdd", 600.0),
+        scale_down_delay_after_delete=top.duration("scaleDownDelayAfterDelete", interval),
+        scale_down_unneeded_time=top.duration("scaleDownUnneededTime", 600.0),
+        scale_down_unready_time=top.duration("scaleDownUnreadyTime", 1200.0),
         scale_down_utilization_threshold=top.number("scaleDownUtilizationThreshold", 0.5, least=0),
         scale_down_gpu_utilization_threshold=top.number("scaleDownGpuUtilizationThreshold", 0.5, least=0),
         scale_down_non_empty_candidates_count=top.whole("scaleDownNonEmptyCandidatesCount", 30, least=1),
@@ -185,7 +184,7 @@ def _settings(top: Section) -> AutoscalingSettings:
         ignore_mirror_pods_utilization=top.truth("ignoreMirrorPodsUtilization", default=False),
         expendable_pods_priority_cutoff=top.whole("expendablePodsPriorityCutoff", -10, least=-(2**31)),
         consolidation_policy=top.one_of("consolidationPolicy", POLICIES, POLICIES[0]),
-        consolidate_after=0.0 if is_never else read_duration(top, "consolidateAfter", 0.0),
+        consolidate_after=0.0 if is_never else top.duration("consolidateAfter", 0.0),
         budgets=tuple(map(_budget, top.items("budgets"))) if "budgets" in top else (TENTH,),
     )
 
@@ -225,7 +224,7 @@ def _group(given: Section) -> NodeGroup:
         template=_template(given),
         min_size=least,
         max_size=most,
-        boot_time=read_duration(given, "bootTime", 60.0),
+        boot_time=given.duration("bootTime", 60.0),
         price_per_hour=_price(given),
         priority=given.whole("priority", 0),
         slices=_slices(given),

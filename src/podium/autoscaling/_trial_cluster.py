@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
-from msgspec.structs import replace
-
 from podium.cluster import Cluster, PodInfo
 from podium.cluster.store import releases
 from podium.engine import Scheduler
@@ -15,8 +13,8 @@ from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import Framework, PodView
 from podium.framework.fast_paths import ForSomePods
 from podium.loop.cycle import SchedulerLoop
-from podium.manifests.expansion import claims_for
-from podium.model import Node, Object, Pod, PodStatus, ResourceClaimTemplate, ResourceSlice
+from podium.manifests.expansion import claims_for, recreated
+from podium.model import Node, Object, Pod, ResourceClaimTemplate, ResourceSlice
 
 
 class _IrreversibleError(Exception):
@@ -165,11 +163,9 @@ class TrialCluster:
         return attempt.node
 
 
-def made_anew(pod: Pod) -> Pod:
-    """The pod as its controller would recreate it: under another name and without a node."""
-    name = f"{pod.name}-anew"
-    metadata = replace(pod.metadata, name=name, uid=f"{pod.metadata.uid}-anew", deletion_timestamp=None)
-    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending"))
+def replacement_of(pod: Pod) -> Pod:
+    """The pod that its controller would create if it were evicted, under a name of its own."""
+    return recreated(pod, f"{pod.name}-anew", f"{pod.metadata.uid}-anew")
 
 
 def slices_on(node: Node, cluster: Cluster) -> list[ResourceSlice]:
@@ -200,7 +196,7 @@ class OnlyNodes:
 
     def _only_node(self, pod: Pod) -> str | None:
         """The only node on which another pod of this kind fits, empty if there is none; None if several or unknown."""
-        pod = made_anew(pod)
+        pod = replacement_of(pod)
         kind = self._cluster.infos.of(pod), pod.spec.scheduler_name
         if kind not in self._found:
             before = self._scheduler.save()

@@ -1,4 +1,4 @@
-"""The command line: arguments in, calls out."""
+"""The command line: reads arguments, calls an answer, and writes its output."""
 
 from podium.cli.app import app, main
 

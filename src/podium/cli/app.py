@@ -90,7 +90,7 @@ QUESTIONS = {
         ),
         "releases": CommandEntry(
             "compare:releases",
-            "The releases of kube-scheduler that Podium can be, how each was checked, and what each brought",
+            "The releases of kube-scheduler that Podium can decide as, how each was checked, and what each changed",
         ),
         "sweep": CommandEntry(
             "sweep:sweep",

@@ -5,7 +5,7 @@ devices are left.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,10 +13,10 @@ from podium.cli import options
 from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
-    from podium.answers import Capacity, NodesNeeded, NodeTemplate
+    from podium.answers import Capacity, CapacityQuestion, NodesNeeded
+    from podium.cluster import Cluster
     from podium.engine.scheduler import SchedulerOptions
     from podium.manifests import Objects
-    from podium.model import Pod
 
 CLUSTER_CAPACITY = "cluster-capacity"
 MOST_PLACED_PODS = 1_000_000
@@ -40,30 +40,30 @@ class CapacityOptions:
             metavar="POD",
             autocompletion=options.complete_pods,
             help="A file or directory with pods and workloads, or the name of one in the input; several are counted "
-            "each on its own, one row for each, unless --mix is given. None, with --nodes-needed, for what is pending.",
+            "each on its own, one row each, unless --mix is given. Without POD, --nodes-needed is for pending pods.",
         ),
     ] = field(default_factory=list)
     podspec: Annotated[
         list[str], typer.Option("--podspec", metavar="FILE", help="The same as POD, for users of cluster-capacity.")
     ] = field(default_factory=list)
     mix: Annotated[
-        str, typer.Option("--mix", metavar="3:1", help="Count several together: so many of each POD come in turn.")
+        str, typer.Option("--mix", metavar="3:1", help="Count several together: so many of each POD, in turns.")
     ] = ""
     at_least: Annotated[
-        int, typer.Option("--at-least", metavar="N", min=1, help="Exit code 1 if fewer than N pods fit, of any POD.")
+        int, typer.Option("--at-least", metavar="N", min=1, help="Exit code 1 if fewer than N pods of a POD fit.")
     ] = 1
     limit: Annotated[
         int, typer.Option("--max-limit", metavar="N", min=0, help="Stop after N pods; 0 for no limit.")
     ] = 0
     exclude: Annotated[
-        list[str], typer.Option("--exclude-nodes", metavar="NODE,...", help="As if these nodes were not there.")
+        list[str], typer.Option("--exclude-nodes", metavar="NODE,...", help="Leave out these nodes.")
     ] = field(default_factory=list)
     nodes: Annotated[
         list[str],
         typer.Option(
             "--nodes-needed",
             metavar="FILE[=PRICE]",
-            help="How many nodes like this it takes to fit --at-least N pods; several for the cheapest mix.",
+            help="Find out how many nodes like this --at-least N pods need; give several for the cheapest mix.",
         ),
     ] = field(default_factory=list)
     profile: options.Profile = None
@@ -72,6 +72,7 @@ class CapacityOptions:
         """Read everything that the options name; returns the question, and the objects including those of the
         named files.
         """
+        from podium.answers import CapacityQuestion
         from podium.cli.inputs import read_node, read_templates
         from podium.errors import InputError
 
@@ -98,7 +99,7 @@ def capacity(
     ] = Format.TABLE,
     everything: options.All = False,
     html: options.Html = None,
-    deciding: options.DecidingSteadily = options.DecidingSteadily(),
+    deciding: options.TiesByName = options.TiesByName(),
 ) -> int:
     """Find out how many more pods fit, where, and what stops the next one.
 
@@ -107,15 +108,17 @@ def capacity(
     """
     from podium.cli.inputs import mention, read_objects, registry_with, scheduler_options
     from podium.cli.output import write_report
+    from podium.cluster import Cluster
 
     registry = registry_with(deciding.plugins)
     objects = read_objects(source)
     mention(objects, verbose=source.verbose)
     asked, objects = wanted.read(objects)
     settings = scheduler_options(deciding, objects, registry)
-    if len(asked.templates) > 1 and not wanted.mix and not wanted.nodes and output != CLUSTER_CAPACITY:
-        return _each_alone(asked, objects, settings, output, html)
-    answer, needed = _answers(asked, objects, settings)
+    cluster = Cluster.from_objects(objects)
+    if asked.counts_each and output != CLUSTER_CAPACITY:
+        return _each_alone(asked, cluster, settings, output, html)
+    answer, needed = asked.count(cluster, settings)
     if not write_report(html, lambda: _page(answer, needed, wanted.at_least)):
         priced = any("=" in text for text in wanted.nodes)
         _show(answer, needed, output, at_least=wanted.at_least, everything=everything, priced=priced)
@@ -123,51 +126,15 @@ def capacity(
     return 0 if fits else 1
 
 
-class CapacityQuestion(NamedTuple):
-    """The question, with all files read."""
-
-    templates: list[Pod]
-    mix: list[int]
-    at_least: int
-    limit: int
-    nodes: list[NodeTemplate]
-    excluded: list[str]
-
-
-def _answers(
-    asked: CapacityQuestion, objects: Objects, settings: SchedulerOptions
-) -> tuple[Capacity | None, NodesNeeded | None]:
-    """How many pods fit, if there are pods to place; how many nodes the others, or the pending pods, need, if asked."""
-    from itertools import islice
-
-    from podium import answers
-    from podium.cluster import Cluster
-
-    cluster = answers.without_nodes(Cluster.from_objects(objects), asked.excluded)
-    answer, waiting = None, list(cluster.pending.values())
-    if asked.templates:
-        most = asked.limit or (asked.at_least if asked.nodes else 0)
-        answer = answers.capacity(cluster, asked.templates, settings, mix=asked.mix, limit=most)
-        cluster, waiting = answer.cluster, []
-        if asked.nodes:
-            more = answers.pods_of(asked.templates, answer.mix, answer.cluster)
-            waiting = [pod for _, pod in islice(more, max(asked.at_least - answer.count, 0))]
-    needed = answers.nodes_needed(cluster, waiting, asked.nodes, settings) if asked.nodes else None
-    return answer, needed
-
-
 def _each_alone(
-    asked: CapacityQuestion, objects: Objects, settings: SchedulerOptions, output: str, html: str | None
+    asked: CapacityQuestion, cluster: Cluster, settings: SchedulerOptions, output: str, html: str | None
 ) -> int:
     """Count every workload on its own; exit code 1 if one of them has too little room."""
-    from podium import answers
     from podium.cli.output import emit, text_width, write_report
-    from podium.cluster import Cluster
     from podium.present.capacity import workload_document, workload_lines, workload_rows
     from podium.present.html.reports import workload_capacity_page
 
-    cluster = answers.without_nodes(Cluster.from_objects(objects), asked.excluded)
-    found = [answers.capacity(cluster, template, settings, limit=asked.limit) for template in asked.templates]
+    found = asked.count_each(cluster, settings)
     if not write_report(html, lambda: workload_capacity_page(found, at_least=asked.at_least)):
         form = Format(output)
         emit(

@@ -15,7 +15,7 @@ from podium.rules import NEWEST
 if TYPE_CHECKING:
     from podium.answers import Comparison, Condition, Upgrade, Way
     from podium.answers.compare import TimelineWay
-    from podium.cli.inputs import Given
+    from podium.cli.inputs import ConfigSource
     from podium.cluster import Cluster
     from podium.framework import Registry
     from podium.manifests import Objects
@@ -29,7 +29,9 @@ class SourceOfBoth(options.Source):
 
     files: Annotated[
         list[str],
-        typer.Option("-f", "--filename", metavar="FILE", help="The cluster; with --cluster, what both have besides."),
+        typer.Option(
+            "-f", "--filename", metavar="FILE", help="The cluster; with --cluster, objects that both have, too."
+        ),
     ] = field(default_factory=list)
 
 
@@ -38,8 +40,8 @@ Configs = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="A KubeSchedulerConfiguration, or what the release reads; two are compared, one with that of the "
-        "input or the default.",
+        help="A KubeSchedulerConfiguration, or what the release reads; two are compared, a single one with the "
+        "configuration in the input or the default.",
     ),
 ]
 Clusters = Annotated[list[str], typer.Option("--cluster", metavar="FILE", help="Twice, for two clusters to compare.")]
@@ -52,7 +54,7 @@ ManyNodeGroups = Annotated[
     typer.Option(
         "--node-groups",
         metavar="FILE",
-        help="With --timeline: groups of nodes that grow and shrink; two are compared, one is that of both.",
+        help="With --timeline: groups of nodes that grow and shrink; two are compared, a single one is used for both.",
     ),
 ]
 
@@ -69,7 +71,7 @@ def compare(
     configs: Configs = [],
     clusters: Clusters = [],
     releases: ManyReleases = [],
-    replay: Annotated[bool, typer.Option("--replay", help="Place the running pods anew as well.")] = False,
+    replay: Annotated[bool, typer.Option("--replay", help="Also place the running pods again.")] = False,
     events: simulate.Events = None,
     until: simulate.Until = None,
     node_groups: ManyNodeGroups = [],
@@ -130,11 +132,10 @@ def _ways(
     registry: Registry,
 ) -> tuple[Way, Way]:
     """The two sides that the options ask for."""
-    from podium.answers import Way
+    from podium.answers import Way, check_ways
     from podium.cli.inputs import mention, read_config, read_objects
     from podium.cluster import Cluster
     from podium.engine.release import CURRENT, release_of
-    from podium.errors import InputError
     from podium.manifests import expand_workloads
 
     _check_axes({"--config": configs, "--cluster": clusters, "--release": releases})
@@ -153,8 +154,7 @@ def _ways(
         differs = release if releases_of[0] != releases_of[1] else ""
         name = (cluster if len(clusters) == 2 else differs) or config or _unnamed(objects)
         ways.append(Way(cluster=built, config=settings, release=release, name=name))
-    if ways[0].name == ways[1].name and ways[0].config == ways[1].config and ways[0].cluster is ways[1].cluster:
-        raise InputError(f"both ways are the same: {ways[0].name}; name two that differ")
+    check_ways(*ways)
     return ways[0], ways[1]
 
 
@@ -200,11 +200,10 @@ def _compare_timelines(
 
 
 def _timeline_ways(sides: _Sides, registry: Registry) -> tuple[TimelineWay, TimelineWay]:
-    from podium.answers.compare import TimelineWay
+    from podium.answers.compare import TimelineWay, refuse_same
     from podium.autoscaling import read_node_groups
     from podium.cli.inputs import read_config, read_objects
     from podium.engine.release import CURRENT, release_of
-    from podium.errors import InputError
     from podium.manifests import Objects
 
     given = {
@@ -235,7 +234,7 @@ def _timeline_ways(sides: _Sides, registry: Registry) -> tuple[TimelineWay, Time
             )
         )
     if twice and len({*given[twice]}) == 1:
-        raise InputError(f"both ways are the same: {given[twice][0]}; name two that differ")
+        refuse_same(given[twice][0])
     return ways[0], ways[1]
 
 
@@ -320,7 +319,7 @@ def upgrade(
     feature_gates: options.FeatureGates = None,
     from_feature_gates: Annotated[
         str | None,
-        typer.Option("--from-feature-gates", metavar="A=true,B=false", help="Those that are switched now."),
+        typer.Option("--from-feature-gates", metavar="A=true,B=false", help="The feature gates that are switched now."),
     ] = None,
     fail_when: UpgradeFailIf = [],
     output: Output = Format.TABLE,
@@ -355,7 +354,7 @@ def upgrade(
     return exit_code(conditions, found.values, otherwise=not found.is_harmless)
 
 
-def _decide_by_both(cluster: Cluster, given: Given, **settings: Any) -> Upgrade:
+def _decide_by_both(cluster: Cluster, given: ConfigSource, **settings: Any) -> Upgrade:
     """Decide every pod by both releases; a problem with the configuration names the file it comes from."""
     from podium import answers
     from podium.cli.output import progress
@@ -384,11 +383,12 @@ def _upgrade_show(found: Upgrade, conditions: Sequence[Condition], output: Forma
 
 def releases(
     release: Annotated[
-        str | None, typer.Argument(metavar="[RELEASE]", help="Only what came with this release, and its feature gates.")
+        str | None,
+        typer.Argument(metavar="[RELEASE]", help="Show only what this release changed, and its feature gates."),
     ] = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """The releases of kube-scheduler that Podium can be, how each was checked, and what each brought."""
+    """The releases of kube-scheduler that Podium can decide as, how each was checked, and what each changed."""
     from podium.cli.output import emit, text_width
     from podium.present.upgrade import release_document, release_lines, release_rows
 

@@ -53,7 +53,7 @@ def drain(
     nodes: NodeArguments = [],
     selectors: Selectors = [],
     wanted: LossOptions = LossOptions(),
-    deciding: options.DecidingSteadily = options.DecidingSteadily(),
+    deciding: options.TiesByName = options.TiesByName(),
 ) -> int:
     """Cordon nodes and evict their pods one by one: where they go, which stay pending, and which budgets block.
 
@@ -87,7 +87,7 @@ def fail(
         int, typer.Option("--most", metavar="N", min=1, help="How many sets of nodes to try for --any.")
     ] = 2_000,
     wanted: LossOptions = LossOptions(),
-    deciding: options.DecidingSteadily = options.DecidingSteadily(),
+    deciding: options.TiesByName = options.TiesByName(),
 ) -> int:
     """Take nodes away: where their pods go, which stay pending and what pins them, and which budgets are violated.
 
@@ -108,7 +108,7 @@ def fail(
         disruption = case.disruption
     else:
         nodes = answers.find_nodes(cluster, nodes, selectors)
-        with progress("placing pods anew", _pod_count(cluster, nodes)) as advance:
+        with progress("placing pods again", _pod_count(cluster, nodes)) as advance:
             disruption = answers.fail(cluster, nodes, settings, on_decided=advance)
     _show(case or disruption, conditions, wanted)
     return exit_code(conditions, disruption.values, otherwise=not disruption.harmless)
@@ -121,20 +121,14 @@ def _pod_count(cluster: Cluster, nodes: Iterable[str]) -> int:
 def _worst(cluster: Cluster, what: str, settings: DisruptionSettings, most: int) -> WorstCase:
     from podium import answers
     from podium.answers.disruption import trials_needed
-    from podium.answers.measures import domains
     from podium.cli.output import progress
     from podium.errors import InputError
-    from podium.lookup import SHORT_KEYS
 
-    if what.lstrip("-").isdigit():
-        number = int(what)
-        if number < 1:
-            raise InputError(f"--any {what}: at least one node has to fail")
-        with progress("trying sets of nodes", trials_needed(cluster, number, most)) as advance:
-            return answers.worst_nodes(cluster, number, settings, most=most, on_tried=advance)
-    values = set(domains(cluster, SHORT_KEYS.get(what, what)).values())
-    with progress("trying one after the other", len(values)) as advance:
-        return answers.worst_domain(cluster, what, settings, on_tried=advance)
+    try:
+        with progress("trying sets of nodes", trials_needed(cluster, what, most)) as advance:
+            return answers.worst_case(cluster, what, settings, most=most, on_tried=advance)
+    except InputError as error:
+        raise error.at(f"--any {what}") from None
 
 
 def _read(source: options.Source, deciding: options.Deciding, *, preempt: bool) -> tuple[Cluster, DisruptionSettings]:

@@ -38,9 +38,9 @@ def explain(
     output: Output = Format.TABLE,
     every_node: options.All = False,
     per_node: Annotated[bool, typer.Option("--nodes", help="Show rejections node by node, not by reason.")] = False,
-    preempt: Annotated[bool, typer.Option("--preempt", help="Show where evicting which pods would make room.")] = False,
+    preempt: Annotated[bool, typer.Option("--preempt", help="Show on which nodes evicting pods makes room.")] = False,
     html: options.Html = None,
-    deciding: options.DecidingInEveryWay = options.DecidingInEveryWay(),
+    deciding: options.AllSchedulerOptions = options.AllSchedulerOptions(),
 ) -> int:
     """Explain why a pod goes to its node, or fits on none.
 
@@ -68,7 +68,7 @@ def explain(
     settings = scheduler_options(deciding, objects, registry)
     if preempt and (old := release_of(settings.release)).is_old:
         raise InputError(
-            f"preemption as {old.name} did it is not there; leave out --preempt, or name a release from v1.29 on"
+            f"preemption of {old.name} is not modelled; leave out --preempt, or name a release from v1.29 on"
         )
     if not is_wanted:
         remark(f"{pod} wants no pods now; {found.key} is what its template makes")
@@ -131,7 +131,7 @@ def why_not(
     output: Output = Format.TABLE,
     most: Annotated[int, typer.Option("--most", metavar="N", min=0, help="How many suggestions to look for.")] = 5,
     html: options.Html = None,
-    deciding: options.DecidingByChance = options.DecidingByChance(),
+    deciding: options.TiesByRelease = options.TiesByRelease(),
 ) -> int:
     """Find out what keeps a pod off a node or makes another win, and the smallest changes that send it there.
 
@@ -149,7 +149,7 @@ def why_not(
     mention(objects, verbose=source.verbose)
     settings = scheduler_options(deciding, objects, registry)
     answer = answers.why_not(
-        Cluster.from_objects(objects), found, node, settings, profile=profile, most=most, **deciding.ways
+        Cluster.from_objects(objects), found, node, settings, profile=profile, most=most, **deciding.choices
     )
     if not write_report(html, lambda: _why_not_page(answer)):
         _show(answer, output)

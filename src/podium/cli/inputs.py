@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from podium.manifests import Objects
 
 
-class Reading(NamedTuple):
+class ReadingOptions(NamedTuple):
     """How a command reads its input, as given by its options."""
 
     strict: bool = False
     warns: bool = True
 
 
-_USUAL = Reading()
-READING: ContextVar[Reading] = ContextVar("READING", default=_USUAL)
+_USUAL = ReadingOptions()
+READING: ContextVar[ReadingOptions] = ContextVar("READING", default=_USUAL)
 MOST_WARNINGS = 40
 """The maximum number of warnings shown for one input."""
 
@@ -192,7 +192,7 @@ def choose_release(wanted: WhichRelease, objects: Iterable[Object]) -> Release:
     return release
 
 
-class Given(NamedTuple):
+class ConfigSource(NamedTuple):
     """A configuration as written, None for the default, and its source."""
 
     document: Any
@@ -215,7 +215,7 @@ def read_config(
     return config
 
 
-def check_config(given: Given, registry: Registry, release: AnyRelease) -> KubeSchedulerConfiguration | None:
+def check_config(given: ConfigSource, registry: Registry, release: AnyRelease) -> KubeSchedulerConfiguration | None:
     """The configuration as a release reads it, with warnings for ignored settings; None for the default."""
     from podium.engine.release import release_of
     from podium.errors import InputError
@@ -234,7 +234,7 @@ def check_config(given: Given, registry: Registry, release: AnyRelease) -> KubeS
     return setup.config
 
 
-def find_config(file: str | None, objects: Objects, release: AnyRelease) -> Given:
+def find_config(file: str | None, objects: Objects, release: AnyRelease) -> ConfigSource:
     """The configuration of a release: a file or, for an old release, a provider; else that among the objects."""
     from podium.engine.release import PROVIDERS, Options, release_of
     from podium.errors import InputError
@@ -244,15 +244,15 @@ def find_config(file: str | None, objects: Objects, release: AnyRelease) -> Give
     if file is None:
         document, where = objects.scheduler_config, "schedulerConfig of the input"
         if document is not None and not chosen.knows(document):
-            warn(f"{where}: is not one of {chosen.name}, which runs with its defaults instead")
+            warn(f"{where}: is not a configuration of {chosen.name}, which uses its defaults instead")
             document = None
-        return Given(document, where)
+        return ConfigSource(document, where)
     if file in PROVIDERS and chosen.is_old:
-        return Given(None, file, Options(provider=file))
+        return ConfigSource(None, file, Options(provider=file))
     documents = list(load_documents(file))
     if len(documents) != 1:
         raise InputError(f"has {len(documents)} documents; a configuration is one {chosen.reads}", file)
-    return Given(documents[0][1], file)
+    return ConfigSource(documents[0][1], file)
 
 
 def _mention_uncallable(config: KubeSchedulerConfiguration, where: str) -> None:

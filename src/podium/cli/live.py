@@ -52,7 +52,7 @@ def find(kubeconfig: str | None, context: str | None) -> Access:
     for needed in ("aiohttp", "prometheus_client"):
         if importlib.util.find_spec(needed) is None:
             raise InputError(
-                f"asking a cluster needs {needed}, which is not installed: pip install 'podium[live]', or give files "
+                f"reading a cluster needs {needed}, which is not installed: pip install 'podium[live]', or give files "
                 "with -f"
             )
     return find_access(kubeconfig, context)
@@ -112,7 +112,7 @@ def ask_scheduler(url: str, pod: str, namespace: str | None, output: str) -> int
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         problem = reason.strerror.lower() if isinstance(reason, OSError) and reason.strerror else str(reason)
-        raise InputError(f"is no scheduler that answers: {problem}", url) from None
+        raise InputError(f"does not answer as a scheduler: {problem}", url) from None
     explanation, decided = found["explanation"], found["decided"]
     if output in ("json", "yaml"):
         print((to_json if output == "json" else to_yaml)(found))
@@ -139,7 +139,7 @@ def dump(
     source: options.Source = options.Source(),
     anonymous: Annotated[
         bool,
-        typer.Option("--anonymize", help="Put words for names, labels and images; decisions stay as they are."),
+        typer.Option("--anonymize", help="Replace names, labels and images by words; decisions stay the same."),
     ] = False,
 ) -> None:
     """Write everything that scheduling reads of a cluster into one file of JSON, for `-f`.
@@ -181,13 +181,16 @@ def run(
     ] = 64,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, and write nothing.")] = False,
     elect: Annotated[
-        bool, typer.Option("--leader-elect/--no-leader-elect", help="Whether replicas agree which of them works.")
+        bool,
+        typer.Option(
+            "--leader-elect/--no-leader-elect", help="Whether replicas elect a leader, which alone schedules."
+        ),
     ] = True,
     host: Annotated[
         str, typer.Option("--bind-address", metavar="ADDRESS", help="Where to serve metrics and decisions.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="At which port; 0 for a free one.")] = 10259,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say more about what happens.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print more about what happens.")] = False,
     deciding: options.WithPlugins = options.WithPlugins(),
 ) -> None:
     """Schedule the pods of a cluster that name this scheduler, until told to stop.
@@ -220,13 +223,13 @@ def read_settings(
     file: str | None, registry: Registry, release: Release, name: str = SCHEDULER_NAME
 ) -> KubeSchedulerConfiguration:
     """The configuration of a file, or one profile with this name and the default plugins."""
-    from podium.cli.inputs import Given, check_config, find_config
+    from podium.cli.inputs import ConfigSource, check_config, find_config
     from podium.manifests import Objects
 
     if file is None:
         profiles = [{"schedulerName": name}]
         kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-        given = Given({**kind, "profiles": profiles}, "the default configuration")
+        given = ConfigSource({**kind, "profiles": profiles}, "the default configuration")
     else:
         given = find_config(file, Objects(), release)
     found = check_config(given, registry, release)

@@ -94,7 +94,7 @@ Dask = Annotated[
     str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://HOST:8786.")
 ]
 Seed = Annotated[
-    int, typer.Option("--seed", metavar="N", help="Of the random tie-break: the same seed, the same choices.")
+    int, typer.Option("--seed", metavar="N", help="Of the random tie-break; the same seed gives the same choices.")
 ]
 Ties = Annotated[
     TieBreak, typer.Option("--tie-break", help="Which of several best nodes is taken; `first` is the smallest name.")
@@ -118,7 +118,7 @@ Releases = Annotated[
     typer.Option(
         "--release",
         metavar="RELEASE",
-        help=f"Which release of kube-scheduler to be, v1.29 to {NEWEST}, or `auto` for that of the nodes; for v1.8, "
+        help=f"Which release of kube-scheduler decides, v1.29 to {NEWEST}, or `auto` for that of the nodes; for v1.8, "
         "v1.14 and v1.18 --config is a Policy, or the name of a provider.",
     ),
 ]
@@ -132,22 +132,22 @@ EquivalenceCache = Annotated[
     bool,
     typer.Option(
         "--equivalence-cache/--no-equivalence-cache",
-        help="Whether pods of one kind share what was found out about nodes; the decisions are the same.",
+        help="Whether pods of one kind share results; the decisions are the same.",
     ),
 ]
 All = Annotated[bool, typer.Option("--all", help="Show every node, not the first ten.")]
 AssumeVolumes = Annotated[
-    bool, typer.Option("--assume-volumes", help="Ignore storage: take every volume to be there and usable everywhere.")
+    bool, typer.Option("--assume-volumes", help="Ignore storage: assume that every volume is usable on every node.")
 ]
 Html = Annotated[
     str | None, typer.Option("--html", metavar="FILE", help="Also write a report as one HTML file, to open anywhere.")
 ]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Also say which kinds of objects were not needed.")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Also list the kinds of objects that were skipped.")]
 
 Strict = Annotated[
     bool, typer.Option("--strict", help="Refuse unknown kinds and fields, and invalid names, rather than warn.")
 ]
-NoWarn = Annotated[bool, typer.Option("--no-warn", help="Say nothing of what is odd about the input.")]
+NoWarn = Annotated[bool, typer.Option("--no-warn", help="Do not print warnings about the input.")]
 MaxInput = Annotated[
     str,
     typer.Option("--max-input", metavar="SIZE", help="Refuse a file of more than this, unpacked, such as 512Mi."),
@@ -192,41 +192,41 @@ class Deciding(WithPlugins):
     config: Config = None
 
     @property
-    def ways(self) -> SchedulerKeywords:
+    def choices(self) -> SchedulerKeywords:
         """The choices that its configuration and release leave open."""
         return {}
 
     def keywords(self, registry: Registry, release: AnyRelease) -> SchedulerKeywords:
         """The keyword arguments of a scheduler, besides its configuration."""
-        return {**self.ways, "registry": registry, "release": release}
+        return {**self.choices, "registry": registry, "release": release}
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecidingSteadily(Deciding):
+class TiesByName(Deciding):
     """The scheduler that decides; by default ties go to the smallest name."""
 
     tie_break: Ties = TieBreak.FIRST
     seed: Seed = 0
 
     @property
-    def ways(self) -> SchedulerKeywords:
+    def choices(self) -> SchedulerKeywords:
         return {"tie_break": self.tie_break.value, "seed": self.seed}
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecidingByChance(Deciding):
+class TiesByRelease(Deciding):
     """The scheduler that decides; by default ties are broken as in its release."""
 
     tie_break: TiesOfRelease = None
     seed: Seed = 0
 
     @property
-    def ways(self) -> SchedulerKeywords:
+    def choices(self) -> SchedulerKeywords:
         return {"tie_break": self.tie_break, "seed": self.seed}
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecidingInEveryWay(DecidingByChance):
+class AllSchedulerOptions(TiesByRelease):
     """The scheduler that decides, with all options for how."""
 
     sampling: Sampled = Sampling.ALL
@@ -234,7 +234,7 @@ class DecidingInEveryWay(DecidingByChance):
     assume_volumes: AssumeVolumes = False
 
     @property
-    def ways(self) -> SchedulerKeywords:
+    def choices(self) -> SchedulerKeywords:
         return {
             "tie_break": self.tie_break,
             "seed": self.seed,
@@ -291,11 +291,11 @@ def _reading(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def reads(*, strict: bool, no_warn: bool, max_input: str, **arguments: Any) -> Any:
-        from podium.cli.inputs import READING, Reading, read_size
+        from podium.cli.inputs import READING, ReadingOptions, read_size
         from podium.manifests.files import MAX_INPUT
 
         allowed = MAX_INPUT.set(read_size(max_input, "--max-input"))
-        wanted = READING.set(Reading(strict=strict, warns=not no_warn))
+        wanted = READING.set(ReadingOptions(strict=strict, warns=not no_warn))
         shown = NODE_DOMAIN.set("")
         try:
             return command(**arguments)

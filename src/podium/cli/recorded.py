@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfCases(options.WithPlugins):
+class CaseOptions(options.WithPlugins):
     """Which release decides the cases, and with which plugins."""
 
     release: Annotated[
@@ -29,7 +29,7 @@ class OfCases(options.WithPlugins):
         typer.Option(
             "--release",
             metavar="RELEASE",
-            help=f"Which release of kube-scheduler to be, v1.29 to {NEWEST}; for v1.8, v1.14 and v1.18 a "
+            help=f"Which release of kube-scheduler decides, v1.29 to {NEWEST}; for v1.8, v1.14 and v1.18 a "
             "`config` is a Policy.",
         ),
     ] = NEWEST
@@ -41,9 +41,7 @@ class OfCases(options.WithPlugins):
         from podium.errors import InputError
 
         if self.release == options.AUTO:
-            raise InputError(
-                "--release auto: every case is a cluster of its own; name the release that is to decide them"
-            )
+            raise InputError("--release auto: every case is a cluster of its own; name the release that decides them")
         return choose_release(self, ())
 
 
@@ -52,7 +50,7 @@ def decide(
         list[str],
         typer.Option("-f", "--filename", metavar="FILE", help="JSON lines, plain, gzip or xz; `-` for stdin."),
     ] = ["-"],
-    deciding: OfCases = OfCases(),
+    deciding: CaseOptions = CaseOptions(),
 ) -> None:
     """Decide cases given as JSON lines; one line of decisions for each, as soon as it is decided.
 
@@ -76,7 +74,7 @@ def verify(
         list[str], typer.Argument(metavar="FILE...", help="Recordings: JSON lines, plain, gzip or xz; `-` for stdin.")
     ],
     limit: Annotated[int, typer.Option(min=0, help="How many differences to print per file; 0 for all.")] = 20,
-    deciding: OfCases = OfCases(),
+    deciding: CaseOptions = CaseOptions(),
 ) -> int:
     """Decide recorded cases again and report every difference. Exit code 1 if there is any."""
     from podium.cli.inputs import registry_with

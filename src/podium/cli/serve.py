@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reached:
+class ServerAddress:
     """The address of a server, and its certificates."""
 
     address: Annotated[
@@ -64,7 +64,7 @@ def serve(
         str | None,
         typer.Option("--token-file", metavar="FILE", help="A file with the token that every request has to bring."),
     ] = None,
-    reached: Reached = Reached(),
+    server_address: ServerAddress = ServerAddress(),
     body_limit: Annotated[int, typer.Option("--body-limit", metavar="MIB", min=1, help="The largest request.")] = 64,
     time_limit: Annotated[
         float, typer.Option("--time-limit", metavar="SECONDS", min=1, help="How long a question may take.")
@@ -89,7 +89,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed: pip install 'podium[web]'") from None
 
-    listening = reached.listening(port=port, token_file=token_file)
+    listening = server_address.listening(port=port, token_file=token_file)
     objects, settings = read_cluster(source, deciding)
     given = find_config(deciding.config, objects, settings.release)
     subject = served_subject(objects, given.document, settings.registry, release=settings.release, where=given.where)
@@ -111,7 +111,10 @@ class NodeSource(options.ClusterSource):
     files: Annotated[
         list[str],
         typer.Option(
-            "-f", "--filename", metavar="FILE", help="A cluster to look nodes up in; else they have to be sent whole."
+            "-f",
+            "--filename",
+            metavar="FILE",
+            help="A cluster to look nodes up in; without it, whole nodes must be sent.",
         ),
     ] = field(default_factory=list)
 
@@ -153,7 +156,7 @@ def extender(
         str | None,
         typer.Option("--client-ca", metavar="FILE", help="Only clients with a certificate of this authority may call."),
     ] = None,
-    reached: Reached = Reached(),
+    server_address: ServerAddress = ServerAddress(),
     highest: Annotated[
         int, typer.Option("--highest-score", metavar="N", min=1, max=1000, help="The score of the best node.")
     ] = 10,
@@ -161,7 +164,7 @@ def extender(
         bool, typer.Option("--bind", help="Bind the pods as well; takes the cluster of --kubeconfig or --context.")
     ] = False,
     print_config: Annotated[
-        bool, typer.Option("--print-config", help="Print what to paste into the KubeSchedulerConfiguration, and end.")
+        bool, typer.Option("--print-config", help="Print what to paste into the KubeSchedulerConfiguration, and exit.")
     ] = False,
     deciding: options.WhichRelease = options.WhichRelease(),
 ) -> None:
@@ -179,7 +182,7 @@ def extender(
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed: pip install 'podium[web]'") from None
 
-    listening = reached.listening(port=port, client_ca=client_ca, proof="--client-ca")
+    listening = server_address.listening(port=port, client_ca=client_ca, proof="--client-ca")
     objects = nodes.objects()
     verbs = _verbs(plugins, config, objects, deciding, highest)
     nodes.check(binds=bind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -34,8 +35,8 @@ def simulate(
         bool,
         typer.Option(
             "--rollout",
-            help="Roll out step by step what a later -f changes, as its update strategy says (maxSurge and so on); "
-            "without it, old pods make way for new ones at once.",
+            help="Roll out step by step what a later -f changes, by its update strategy (maxSurge and so on); "
+            "without it, new pods replace old ones at once.",
         ),
     ] = False,
     hpa: Annotated[
@@ -51,7 +52,7 @@ def simulate(
     snapshot: Snapshot = None,
     resume: Resume = None,
     node_groups: NodeGroupsFile = None,
-    deciding: options.DecidingInEveryWay = options.DecidingInEveryWay(),
+    deciding: options.AllSchedulerOptions = options.AllSchedulerOptions(),
 ) -> int:
     """Place everything that is pending, workloads without pods included, and show how full the nodes get.
 
@@ -105,7 +106,7 @@ def _scaled(objects: Objects, bound: Bound | None) -> Objects:
         target = autoscaler.spec.scale_target_ref
         if (target.kind, autoscaler.namespace, target.name) not in read:
             said = f"HorizontalPodAutoscaler {autoscaler.key}: its target {target.kind}/{target.name}"
-            warn(f"--hpa {bound}: {said} is not among what was read, so it is not scaled")
+            warn(f"--hpa {bound}: {said} is not in the input, so it is not scaled")
     return scaled_by_autoscalers(objects, bound.value)
 
 
@@ -180,7 +181,7 @@ Log = Annotated[str | None, typer.Option(metavar="FILE", help="With --timeline: 
 SamplesFile = Annotated[
     str | None, typer.Option(metavar="FILE", help="With --timeline: write queue depth and utilisation, .csv or .json.")
 ]
-Plot = Annotated[str | None, typer.Option(metavar="FILE", help="With --timeline: draw them, .svg or .png.")]
+Plot = Annotated[str | None, typer.Option(metavar="FILE", help="With --timeline: draw these, .svg or .png.")]
 SnapshotAt = Annotated[
     str | None, typer.Option("--snapshot-at", metavar="TIME", help="With --timeline: stop then, and write --snapshot.")
 ]
@@ -188,7 +189,7 @@ Snapshot = Annotated[
     str | None, typer.Option(metavar="FILE", help="With --timeline: where to write the state when it stops.")
 ]
 Resume = Annotated[
-    str | None, typer.Option(metavar="FILE", help="With --timeline: go on from such a state, instead of -f.")
+    str | None, typer.Option(metavar="FILE", help="With --timeline: continue from such a state, instead of -f.")
 ]
 NodeGroupsFile = Annotated[
     str | None,
@@ -215,7 +216,7 @@ class TimelineOptions(NamedTuple):
 
 
 def simulate_timeline(
-    chosen: TimelineOptions, source: options.Source, deciding: options.DecidingInEveryWay, output: Format
+    chosen: TimelineOptions, source: options.Source, deciding: options.AllSchedulerOptions, output: Format
 ) -> int:
     """Run the timeline and write the requested output; 1 if pods still wait at the end."""
     from podium.cli.output import warn
@@ -255,7 +256,7 @@ def _check(chosen: TimelineOptions, files: Sequence[str]) -> None:
         raise InputError("--node-groups cannot be used with --snapshot or --resume: groups are not part of a snapshot")
 
 
-def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options.DecidingInEveryWay) -> Timeline:
+def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options.AllSchedulerOptions) -> Timeline:
     from podium.cli.inputs import mention, mention_ignored, registry_with, scheduler_options
     from podium.manifests import Objects, load
     from podium.manifests.files import read_bytes
@@ -285,20 +286,16 @@ def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options
 
 def seconds(text: str) -> float:
     """A time on the command line: seconds, or a duration like 1h30m."""
-    from podium.config.fields import SECOND, parse_duration
+    from podium.config.fields import seconds_of
     from podium.errors import InputError
-    from podium.timeline.events import LONGEST
 
+    given: float | str = text
+    with suppress(ValueError):
+        given = float(text)
     try:
-        time = float(text)
-    except ValueError:
-        try:
-            time = parse_duration(text) / SECOND
-        except ValueError:
-            raise InputError(f"{text!r} is not a time such as 3600 or 1h30m") from None
-    if not 0 <= time <= LONGEST:
-        raise InputError(f"{text!r} is not a time from 0 on, up to ten years")
-    return time
+        return seconds_of(given, "time", "3600")
+    except ValueError as error:
+        raise InputError(f"{text!r} {error}") from None
 
 
 def _write_files(chosen: TimelineOptions, result: TimelineResult) -> None:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,12 +27,6 @@ if TYPE_CHECKING:
     from podium.sweep import Row, SweepResult, Workers
 
 
-class Rows(StrEnum):
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
-
-
 def sweep(
     file: Annotated[str, typer.Argument(metavar="SWEEP.yaml", help="What to run; docs/research.md describes it.")],
     out: Annotated[
@@ -45,7 +38,7 @@ def sweep(
         typer.Option("--jobs", metavar="N", min=1, help="How many processes; one per processor unless given."),
     ] = None,
     dask: options.Dask = None,
-    output: Annotated[Rows, typer.Option("-o", "--output", help="What to write to stdout.")] = Rows.TABLE,
+    output: Output = Format.TABLE,
 ) -> int:
     """Run every combination of a sweep file and write rows.csv, rows.parquet, summary.csv and plot.svg.
 
@@ -105,18 +98,16 @@ def _write(result: SweepResult, folder: str) -> None:
             write_text(f"{folder}/plot.svg", plot)
 
 
-def _show(result: SweepResult, output: Rows, folder: str) -> None:
-    from podium.cli.output import print_lines
-    from podium.present.text import to_json
+def _show(result: SweepResult, output: Format, folder: str) -> None:
+    from podium.cli.output import emit
     from podium.present.tuning import sweep_document, sweep_lines
 
-    match output:
-        case Rows.CSV:
-            print(result.to_csv(), end="")
-        case Rows.JSON:
-            print(to_json(sweep_document(result)))
-        case Rows.TABLE:
-            print_lines(sweep_lines(result, folder))
+    emit(
+        output,
+        lines=lambda: sweep_lines(result, folder),
+        document=lambda: sweep_document(result),
+        rows=lambda: result.to_csv().rstrip("\n"),
+    )
 
 
 def import_trace(
@@ -149,10 +140,10 @@ def import_trace(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Searching(options.DecidingSteadily):
+class Searching(options.TiesByName):
     """The scheduler that decides while its weights are searched."""
 
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed and --trials, the same result.")] = 0
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed and --trials give the same result.")] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +176,7 @@ class SearchOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OverTime:
+class TimelineOptions:
     """The events that each configuration is tried with, if there are any."""
 
     events: simulate.Events = None
@@ -214,7 +205,7 @@ Objective = Annotated[
         "--objective",
         metavar="NAME|MODULE:FUNCTION",
         help="fewest-nodes (the default), lowest-imbalance, most-spread, least-fragmentation, lowest-cost, or a "
-        "function that is given a Simulation and gives a number to minimise. With --timeline: cost (the default "
+        "function that takes a Simulation and returns a number to minimise. With --timeline: cost (the default "
         "with node groups), node_hours, nodes_added, nodes_removed, evictions, mean_wait (the default without), "
         "longest_wait, p95_wait, end, or a function of a TimelineResult.",
     ),
@@ -224,8 +215,8 @@ Objective = Annotated[
 def tune(
     source: options.Source = options.Source(),
     objective: Objective = None,
-    over_time: OverTime = OverTime(),
-    replay: Annotated[bool, typer.Option("--replay", help="Place the running pods anew as well.")] = False,
+    timeline: TimelineOptions = TimelineOptions(),
+    replay: Annotated[bool, typer.Option("--replay", help="Also place the running pods again.")] = False,
     out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Where to write the configuration.")] = None,
     budget: SearchOptions = SearchOptions(),
     profile: Annotated[
@@ -249,7 +240,7 @@ def tune(
     from podium.manifests import Objects
     from podium.present.text import to_yaml
 
-    when = (over_time.events, over_time.until, over_time.node_groups)
+    when = (timeline.events, timeline.until, timeline.node_groups)
     has_time = is_timeline(when, {"--replay": replay})
     registry = registry_with(deciding.plugins)
     objects = read_objects(source) if source.files or source.kubeconfig or not has_time else Objects()
@@ -258,7 +249,7 @@ def tune(
     if objective is not None and ":" in objective:
         # The full path, as a process may start elsewhere.
         sys.path.insert(0, os.getcwd())
-    search = over_time.search(objects, objective) if has_time else _search_now(objects, objective, replay=replay)
+    search = timeline.search(objects, objective) if has_time else _search_now(objects, objective, replay=replay)
     _check_directory(out)
     most = budget.most
     with (

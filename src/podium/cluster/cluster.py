@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Generic, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -28,6 +29,15 @@ class Placed(NamedTuple):
     row: int
     info: PodInfo
     cohort: int
+
+
+class TakenOff(NamedTuple):
+    """A pod that was taken off its node."""
+
+    pod: Pod
+    node: str
+    claims: Sequence[ResourceClaim] = ()
+    """The claims that changed with it, as they were before."""
 
 
 class Cluster:
@@ -259,6 +269,38 @@ class Cluster:
             if found is not None:
                 self._release(found[0])
 
+    @contextmanager
+    def without(self, pod: Pod) -> Iterator[Pod]:
+        """Take a running pod off its node for the length of the block; yields the pod as it is without a node.
+
+        Nothing changes for a pod that is on no node.
+        """
+        taken = self.take_off(pod.key)
+        try:
+            yield replace(pod, spec=replace(pod.spec, node_name="")) if pod.spec.node_name else pod
+        finally:
+            if taken is not None:
+                self.put_back(taken)
+
+    def take_off(self, key: str) -> TakenOff | None:
+        """Remove a running pod, and the devices of claims that only it used; None if the pod is on no node."""
+        placed = self._placed.get(key)
+        if placed is not None:
+            return TakenOff(placed.pod, self.names[placed.row], self.end(placed.pod))
+        for node, pods in self._stranded.items():
+            if key in pods:
+                return TakenOff(pods[key], node, self.end(pods[key]))
+        return None
+
+    def put_back(self, taken: TakenOff) -> None:
+        """Undo `take_off`, whether the pod was bound to its node or only placed there."""
+        if taken.pod.spec.node_name:
+            self.add(taken.pod)
+        else:
+            self.assume(taken.pod, taken.node)
+        for claim in taken.claims:
+            self.update(claim)
+
     def _release(self, pod: Pod) -> list[ResourceClaim]:
         """Take the devices back from claims that only this pod used; returns the claims as they were before."""
         if not self.store.has_any(ResourceClaim):
@@ -381,7 +423,7 @@ class Cluster:
 
     def _add_node(self, node: Node) -> None:
         if node.name in self.rows:
-            raise InputError(f"node {node.name} is there twice; keep one of the two", "")
+            raise InputError(f"node {node.name} occurs twice; keep one of the two", "")
         if self._free_rows:
             row = self._free_rows.pop()
         else:

@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from podium.model import Node, Object, Pod, ResourceClaim
+from podium.model import Node, Object, PersistentVolumeClaim, Pod, ResourceClaim
 from podium.model.devices import AllocatedDeviceStatus, DeviceCondition, ResourceClaimStatus
 
 T = TypeVar("T", bound=Object)
@@ -170,7 +170,7 @@ def claim_names(pod: Pod) -> Iterator[str]:
     yield extended_claim_name(pod)
 
 
-def is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
+def is_owned_by(claim: PersistentVolumeClaim | ResourceClaim, pod: Pod) -> bool:
     """Whether a claim was created for a pod, and is deleted with it."""
     owner = claim.metadata.controller
     return owner is not None and owner.uid == pod.metadata.uid

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from podium.model.quantity import INT64
 
@@ -47,6 +47,24 @@ def parse_duration(text: str) -> int:
     if nanoseconds not in INT64:
         raise ValueError(f"invalid duration {text!r}")
     return nanoseconds
+
+
+LONGEST = 10 * 366 * 86_400
+"""The latest time and the longest duration of a simulation: ten years, in seconds."""
+
+
+def seconds_of(value: Any, noun: str = "duration", example: str = "300s") -> float:
+    """Seconds, from a number of them or from a duration such as 1h30m.
+
+    ValueError, with the end of a sentence that begins with the value, if it is neither, or not from 0 to ten years.
+    """
+    try:
+        seconds = parse_duration(value) / SECOND if isinstance(value, str) else float(value)
+    except (ValueError, TypeError, OverflowError):
+        raise ValueError(f"is not a {noun} such as {example} or 1h30m") from None
+    if not 0 <= seconds <= LONGEST or isinstance(value, bool):
+        raise ValueError(f"is not a {noun} from 0 on, up to ten years")
+    return seconds
 
 
 def quote(value: object) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from podium.config.fields import SECOND, Fields, Problems
+from podium.config.types import MAX_NODE_SCORE
 from podium.model import (
     LabelSelector,
     NodeAffinity,
@@ -33,6 +34,20 @@ class UtilizationShapePoint(NamedTuple):
 
     utilization: int
     score: int
+
+
+def value_on_shape(shape: Sequence[UtilizationShapePoint], utilization: int, highest: int = MAX_NODE_SCORE) -> int:
+    """The score on the straight lines between the points of a shape, whose 10 counts as `highest`.
+
+    It is constant outside the points; what a line adds to the score of the point before is truncated toward zero.
+    """
+    scale, before = highest // 10, shape[0]
+    for point in shape:
+        if utilization <= point.utilization:
+            wide, high = point.utilization - before.utilization, (point.score - before.score) * scale
+            return before.score * scale + (int(high * (utilization - before.utilization) / wide) if wide else high)
+        before = point
+    return before.score * scale
 
 
 CPU_AND_MEMORY = (ResourceSpec("cpu"), ResourceSpec("memory"))

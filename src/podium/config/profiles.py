@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from podium.config.fields import Fields, Problems, quote
 from podium.config.plugin_args import NodeResourcesFitArgs, check_args, check_fit_args, read_args, readers
 from podium.config.types import EXTENSION_POINTS, MAX_NODE_SCORE, KnownPlugins, PluginRef, Profile
+from podium.errors import InputError
 from podium.model.pod import DEFAULT_SCHEDULER_NAME
 from podium.model.quantity import MAX_INT64, int64
 from podium.rules import Rules
@@ -424,3 +425,55 @@ def _build_profile(profile: ProfileDocument, known: KnownPlugins, problems: Prob
         points=points,
         args=profile.args,
     )
+
+
+def check_profile(profile: str, names: Iterable[str]) -> None:
+    """Refuse a profile that is not one of a configuration's."""
+    known = list(names)
+    if profile not in known:
+        raise InputError(f"profile {profile!r} is not in the configuration; there is {', '.join(known)}")
+
+
+def with_weight(profile: Mapping[str, Any], plugin: str, weight: int, api_version: str) -> dict[str, Any]:
+    """The profile of a document with another weight of a plugin.
+
+    The weight is set where the profile enables the plugin, else where its default is; `score` overrides `multiPoint`.
+    """
+    sets = dict(profile.get("plugins") or {})
+    enabled = {point: list((sets.get(point) or {}).get("enabled") or ()) for point in ("score", MULTI_POINT)}
+    named = (point for point, entries in enabled.items() if _place(entries, plugin) < len(entries))
+    point = next(named, "score" if api_version == V1BETA2 else MULTI_POINT)
+    changed = _with_entry(enabled[point], plugin, {"weight": weight})
+    return {**profile, "plugins": {**sets, point: {**(sets.get(point) or {}), "enabled": changed}}}
+
+
+def arguments(profile: Mapping[str, Any], plugin: str) -> Mapping[str, Any]:
+    """The arguments that the profile of a document has for a plugin."""
+    configs = profile.get("pluginConfig") or ()
+    return next((each.get("args") or {} for each in configs[_place(configs, plugin) :]), {})
+
+
+def with_argument(profile: Mapping[str, Any], plugin: str, path: Sequence[str], value: Any) -> dict[str, Any]:
+    """The profile of a document with another value of one field of a plugin's arguments.
+
+    `path` are the names of the fields that lead to it.
+    """
+    args = _with_field(arguments(profile, plugin), path, value)
+    return {**profile, "pluginConfig": _with_entry(profile.get("pluginConfig") or (), plugin, {"args": args})}
+
+
+def _place(entries: Sequence[Mapping[str, Any]], plugin: str) -> int:
+    """The index of a plugin's entry in a list; the length of the list if it has none."""
+    return next((place for place, each in enumerate(entries) if each.get("name") == plugin), len(entries))
+
+
+def _with_entry(entries: Sequence[Mapping[str, Any]], plugin: str, fields: Mapping[str, Any]) -> list[Any]:
+    """The entries with other fields in a plugin's entry, which comes last if it is new."""
+    changed, place = list(entries), _place(entries, plugin)
+    changed[place : place + 1] = [{"name": plugin, **(entries[place] if place < len(entries) else {}), **fields}]
+    return changed
+
+
+def _with_field(section: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
+    name, *rest = path
+    return {**section, name: _with_field(section.get(name) or {}, rest, value) if rest else value}

@@ -82,6 +82,13 @@ class Ranking:
         return ties if self.rows is None else self.rows[ties]
 
 
+class BestRows(NamedTuple):
+    """The rows that share the highest score, any of which may be chosen, and how many rows fit."""
+
+    rows: Ints
+    feasible_count: int
+
+
 class ScoredRows(NamedTuple):
     """The rows that fit a pod, every plugin's scores, the totals, and the best rows."""
 

@@ -50,6 +50,8 @@ class Eviction(NamedTuple):
     """How many other nodes were rejected for a reason of this sort, but have no pod of a lower priority."""
     nobody_because: str = ""
     """Why the pod may not evict any pod on any node."""
+    lacks_devices: bool = False
+    """Whether nodes have too few free devices, for which the scheduler evicts no pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +257,11 @@ def lead(decision: Decision, over: str) -> dict[str, int]:
     return {plugin: points[plugin] for plugin in sorted(points, key=lambda name: -abs(points[name])) if points[plugin]}
 
 
+def why_finished(pod: Pod) -> str:
+    """Why a finished pod is not decided, as the rest of a sentence about it."""
+    return f"has finished ({pod.status.phase}) and needs no node"
+
+
 def why(status: Status) -> str:
     """The plugin that rejected, and its reasons: `NodeResourcesFit: Insufficient cpu`."""
     reasons = ", ".join(status.reasons) or status.code.value
@@ -279,11 +286,6 @@ class Attempt(NamedTuple):
     node: str | None
     evaluation: Evaluation | None = None
     """None if the pod was known to fit nowhere, or the cluster has no nodes."""
-
-    @property
-    def feasible_count(self) -> int:
-        """How many nodes fit the pod."""
-        return 0 if self.evaluation is None else self.evaluation.feasible.count
 
 
 class Diagnosis(NamedTuple):

@@ -185,7 +185,7 @@ def release_of_nodes(nodes: Iterable[Node]) -> FoundRelease:
     """
     versions = Counter(name for node in nodes if (name := short_name(node.status.node_info.kubelet_version)))
     if not versions:
-        raise InputError("no node says its kubelet version: name the release with --release (of an upgrade, --from)")
+        raise InputError("no node has a kubelet version: name the release with --release (for an upgrade, with --from)")
     count = versions.total()
     newest = max(versions, key=release_order)
     said = f"the newest kubelet version of {count} nodes is {newest}, on {versions[newest]} of them"
@@ -194,10 +194,8 @@ def release_of_nodes(nodes: Iterable[Node]) -> FoundRelease:
     if newest in RELEASE_NAMES:
         return FoundRelease(newest, f"release {newest}: {said}")
     if release_order(newest) > release_order(NEWEST):
-        return FoundRelease(NEWEST, f"release {NEWEST}, the newest there is: {said}")
-    raise InputError(
-        f"{said}, and Podium is v1.29 or later, or one of {', '.join(OLD_RELEASES)}: name one with --release"
-    )
+        return FoundRelease(NEWEST, f"release {NEWEST}, the newest that Podium knows: {said}")
+    raise InputError(f"{said}; Podium decides as v1.29 or later, or {', '.join(OLD_RELEASES)}: name one with --release")
 
 
 def release_of(release: AnyRelease) -> Release:

@@ -13,7 +13,7 @@ from podium.cluster.columns import NO_ROWS, Ints
 from podium.config import STORAGE_PLUGINS, ignoring
 from podium.engine._evaluation import NO_EXTENDERS, Evaluation, ExtenderRound
 from podium.engine._failed_kinds import FailedKinds
-from podium.engine._feasible_rows import Ranking, ScoredRows
+from podium.engine._feasible_rows import BestRows, Ranking, ScoredRows
 from podium.engine._recheck import NominatedPodsCheck, Nominations, RowChangeLog
 from podium.engine.decision import Attempt, Decision, Diagnosis, PluginScores
 from podium.engine.plan.plan import Plan, Plans
@@ -139,7 +139,7 @@ class Scheduler:
         if framework is None:
             known = ", ".join(self.frameworks)
             wanted = pod.spec.scheduler_name
-            raise InputError(f"pod {pod.key}: no profile for scheduler name {wanted!r}; there is {known}")
+            raise InputError(f"pod {pod.key}: no profile for scheduler name {wanted!r}; the configuration has {known}")
         return framework
 
     # -- deciding --------------------------------------------------------------------------------------------------
@@ -224,6 +224,17 @@ class Scheduler:
         finally:
             self.restore(before)
 
+    def best(self, pod: Pod) -> BestRows:
+        """The rows of which `attempt` chooses one, without choosing; none if the pod fits nowhere."""
+        with PLUGIN_FAULTS:
+            evaluation, extended = self._filtered(pod)
+            if evaluation is None or not evaluation.feasible.count:
+                return BestRows(NO_ROWS, 0)
+            count = evaluation.feasible.count
+            if count == 1 and not self.setup.behaviour.scores_single_node:
+                return BestRows(evaluation.feasible.rows, count)
+            return BestRows(self._rank(evaluation, extended).best, count)
+
     # -- in steps --------------------------------------------------------------------------------------------------
 
     def attempt(self, pod: Pod) -> Attempt:
@@ -289,16 +300,21 @@ class Scheduler:
         """The row to place the pod on, without collecting reasons; None if no node fits. The evaluation is None if that
         was known already.
         """
+        evaluation, extended = self._filtered(pod)
+        return evaluation, None if evaluation is None else self._select(evaluation, extended)
+
+    def _filtered(self, pod: Pod) -> tuple[Evaluation | None, ExtenderRound]:
+        """The evaluation of the pod; None if it is known to fit nowhere. A failure is remembered."""
         failed = self._failed
         if failed is not None and failed.are_any and failed.find(pod, look_again=True) is not None:
-            return None, None
+            return None, NO_EXTENDERS
         start = self._sampling.start
         evaluation, extended = self._evaluate(pod, everywhere=False)
-        row = None if evaluation is None else self._select(evaluation, extended)
+        is_failure = evaluation is None or not evaluation.feasible.count
         # Not if sampling moved its start: the next pod of this kind would have to move it as well.
-        if row is None and failed is not None and self._sampling.start == start:
+        if is_failure and failed is not None and self._sampling.start == start:
             failed.add(pod)
-        return evaluation, row
+        return evaluation, extended
 
     def _explained(self, pod: Pod, preempt: bool) -> tuple[Decision, Evaluation | None]:
         nodes = self.cluster.node_count

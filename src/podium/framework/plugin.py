@@ -24,7 +24,7 @@ from podium.framework.status import (
     checked_status,
 )
 from podium.framework.status import ObjectChange as ObjectChange
-from podium.framework.suggested_change import Change, EventHint, Obstacle, RejectedNodes, RejectedPod
+from podium.framework.suggested_change import Change, EventHint, Obstacle, RejectedNodes, RejectedPod, SpecPart
 from podium.model import Pod, PodSpec
 from podium.model.resources import PodResources
 from podium.rules import NEWEST_RULES, Rules
@@ -93,6 +93,8 @@ class Plugin:
     """The heading of the plugin's scores in a table, if its name is too long; empty to use the name."""
     reads: Aspect | None = None
     """The aspects of a node that the results depend on; None means all, and no result is kept."""
+    constraint: SpecPart | None = None
+    """The part of a pod's spec for which the plugin rejects nodes; None if it is not about the spec alone."""
     runs_at: frozenset[str] = frozenset()
     """The extension points at which a profile runs the plugin; empty for a plugin outside a profile."""
     release_rules: Rules = NEWEST_RULES
@@ -141,6 +143,10 @@ class Plugin:
     def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
         """Per node that the plugin rejected, the things in the way that can be named; shown to users."""
         return {}
+
+    def constraint_of(self, reason: str) -> SpecPart | None:
+        """The part of a pod's spec for which the plugin rejects nodes with this reason."""
+        return self.constraint
 
     def fixes(self, rejected: RejectedPod) -> Iterable[Change]:
         """Changes that may each make the plugin pass the node that it rejected; `podium why-not` tries them."""

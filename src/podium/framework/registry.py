@@ -37,7 +37,7 @@ class Registry(dict[str, type[Plugin]]):
         if not plugin.name:
             raise InputError(f"plugin class {plugin.__name__} has no name; set its class attribute `name`")
         if self.get(plugin.name, plugin) is not plugin:
-            raise InputError(f"plugin {plugin.name!r} is there twice; give one of them another name")
+            raise InputError(f"plugin {plugin.name!r} is registered twice; give one of them another name")
         self[plugin.name] = plugin
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_data
-from enum import IntFlag, auto
+from enum import IntFlag, StrEnum, auto
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -15,9 +15,9 @@ from podium.config.types import KubeSchedulerConfiguration
 from podium.framework.status import Status
 from podium.model import ContainerImage, Node, Object, Pod, Taint, Toleration
 from podium.model.objects import HOSTNAME
-from podium.model.pod import belongs_to_node
+from podium.model.pod import ends_with_node
 from podium.model.resources import CPU, pod_resources
-from podium.model.selectors import CORDONED, Requirement
+from podium.model.selectors import Requirement, condition_text, requirement_text, uncordoned
 from podium.rules import Rules
 from podium.wording import joined
 
@@ -102,6 +102,19 @@ class RejectedPod(NamedTuple):
 # -- what is in the way --------------------------------------------------------------------------------------------
 
 
+class SpecPart(StrEnum):
+    """A part of a pod's spec that rules out nodes."""
+
+    NODE_AFFINITY = "node affinity"
+    AFFINITY = "pod affinity"
+    ANTI_AFFINITY = "pod anti-affinity"
+    OTHERS = "anti-affinity of others"
+    """Required by pods that run already."""
+    SPREAD = "spread"
+    VOLUME = "volume"
+    PORT = "host port"
+
+
 @dataclass(frozen=True, slots=True)
 class Obstacle:
     """The thing that keeps a pod off a node: a taint, a label, a port, an amount that is missing."""
@@ -130,9 +143,9 @@ class RejectedNodes(NamedTuple):
 def unmet_label(owner: str, requirement: Requirement, labels: Mapping[str, str]) -> Obstacle:
     """A node label that does not meet a requirement of `owner`, for example the pod's nodeSelector."""
     key, has = requirement.key, labels.get(requirement.key)
-    wanted = f"{requirement.operator} {','.join(sorted(requirement.values))}".strip()
+    wanted = condition_text(requirement)
     is_one_value = requirement.operator == "In" and len(requirement.values) == 1
-    wants = f"{key}={next(iter(requirement.values))}" if is_one_value else f"{key} {wanted}"
+    wants = f"{key}={next(iter(requirement.values))}" if is_one_value else requirement_text(requirement)
     there = f"has no label {key}" if has is None else f"has {key}={has}"
     return Obstacle("label", f"{owner} wants {wants}, node {there}", {"label": key, "wants": wanted, "has": has})
 
@@ -142,12 +155,7 @@ def unmet_label(owner: str, requirement: Requirement, labels: Mapping[str, str])
 
 def uncordon(node: str) -> Change:
     """Let pods be scheduled on a cordoned node again."""
-
-    def edit(before: Node) -> Node:
-        taints = [taint for taint in before.spec.taints if taint.key != CORDONED.key]
-        return replace(before, spec=replace(before.spec, unschedulable=False, taints=taints))
-
-    return Change("uncordon", f"uncordon {node}", (f"node/{node}",), 0, lambda to: to.edit_node(node, edit))
+    return Change("uncordon", f"uncordon {node}", (f"node/{node}",), 0, lambda to: to.edit_node(node, uncordoned))
 
 
 def remove_taint(node: str, taint: Taint) -> Change:
@@ -212,16 +220,20 @@ def evict(pods: Sequence[Pod]) -> Change:
     return Change("evict", f"evict {joined(named)}", tuple(f"pod/{pod.key}" for pod in pods), 4 * len(pods), apply)
 
 
+def may_be_evicted(pod: Pod) -> bool:
+    """Whether a user may be advised to evict a pod: it neither ends with its node nor keeps the cluster running."""
+    return pod.priority < NEVER_EVICTED and not ends_with_node(pod)
+
+
 def evict_few(pods: Sequence[Pod]) -> Iterator[Change]:
-    """Evict all of these pods, if they are few and none of them keeps the cluster running."""
-    if 0 < len(pods) <= MOST_EVICTED_TOGETHER and all(pod.priority < NEVER_EVICTED for pod in pods):
+    """Evict all of these pods, if they are few and all of them may be evicted."""
+    if 0 < len(pods) <= MOST_EVICTED_TOGETHER and all(map(may_be_evicted, pods)):
         yield evict(sorted(pods, key=lambda pod: (pod.priority, pod.key)))
 
 
 def evictable(cluster: Cluster, node: str) -> list[Pod]:
     """The pods on a node that may be evicted: lowest priority first, then the largest."""
-    pods = cluster.pods_on(cluster.rows[node])
-    found = [pod for pod in pods if pod.priority < NEVER_EVICTED and not belongs_to_node(pod) and not pod.terminating]
+    found = filter(may_be_evicted, cluster.pods_on(cluster.rows[node]))
     return sorted(found, key=lambda pod: (pod.priority, -pod_resources(pod).used.get(CPU, 0), pod.key))
 
 

@@ -155,9 +155,9 @@ class Kubeconfig:
             raise InputError(f"no context {name!r}; there is {_listed(self.contexts)}", where)
         cluster, user = self.clusters.get(chosen.cluster), self.users.get(chosen.user)
         if cluster is None or not cluster.server:
-            raise InputError(f"context {name!r} is of cluster {chosen.cluster!r}, which has no server there", where)
+            raise InputError(f"context {name!r} names cluster {chosen.cluster!r}, which has no server", where)
         if user is None and chosen.user:
-            raise InputError(f"context {name!r} is of user {chosen.user!r}, who is not there", where)
+            raise InputError(f"context {name!r} names user {chosen.user!r}, who does not exist", where)
         return Access(name, cluster, user or UserEntry(), chosen.namespace or DEFAULT_NAMESPACE)
 
 
@@ -174,7 +174,7 @@ def find_access(
         return _in_cluster(Path(service_account))
     looked_in = os.environ.get("KUBECONFIG") or DEFAULT_FILE
     raise InputError(
-        f"no kubeconfig: {looked_in} is not there; give files with -f, or name a kubeconfig with --kubeconfig"
+        f"no kubeconfig: {looked_in} does not exist; give files with -f, or name a kubeconfig with --kubeconfig"
     )
 
 

@@ -85,7 +85,7 @@ class HttpServer:
         elif pod is not None:
             scheduler = loop.scheduler_on(loop.cluster.fork())
         else:
-            return _problem(404, f"pod {key} is not there")
+            return _problem(404, f"pod {key} is not in the cluster")
         body = {
             "decided": None if decided is None else decided._asdict(),
             "asOf": "then" if then is not None else "now",

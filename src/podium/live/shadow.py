@@ -181,7 +181,7 @@ def difference(decision: Decision, node: str) -> tuple[str, str]:
     if status is not None:
         return status.plugin, f"{node} is rejected: {', '.join(status.reasons)}"
     if decision.node is None or node not in decision.totals:
-        return "", f"{node} was not looked at"
+        return "", f"{node} was not checked"
     best = decision.node
     lost = {each.plugin: each.weighted[best] - each.weighted[node] for each in decision.scores}
     for name, scores in decision.extender_scores.items():

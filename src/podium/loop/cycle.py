@@ -22,17 +22,17 @@ from podium.loop.events import (
     Event,
     EventType,
     Evict,
-    HearsOf,
     Instruction,
     Nominate,
+    RequeueFilter,
     Unschedulable,
     Wait,
-    asked_about_node,
-    asked_about_pod,
-    is_told,
     node_changes,
     object_change,
     pod_changes,
+    pods_to_requeue_for_node,
+    pods_to_requeue_for_pod,
+    reaches_waiting_pods,
 )
 from podium.loop.queue import SchedulingQueue
 from podium.loop.queued_pod import (
@@ -138,30 +138,30 @@ class SchedulerLoop:
         item, is_gone = event.object, event.type is EventType.DELETE
         if isinstance(item, Pod):
             if is_gone or item.finished:
-                self._pod_gone(item.key, now)
+                self._on_pod_deleted(item.key, now)
             else:
-                self._pod_is(item, now)
+                self._on_pod_updated(item, now)
         elif isinstance(item, Node):
-            self._node_gone(item.name, now) if is_gone else self._node_is(item, now)
+            self._on_node_deleted(item.name, now) if is_gone else self._on_node_updated(item, now)
         else:
-            self._object_is(item, is_gone, now)
+            self._on_object_changed(item, is_gone, now)
 
-    def _node_is(self, node: Node, now: float) -> None:
+    def _on_node_updated(self, node: Node, now: float) -> None:
         old = self.cluster.node(node.name) if node.name in self.cluster.rows else None
         self.cluster.update(node)
         rules = self.scheduler.setup.rules
         changes = [ClusterEvent("Node", Action.ADD, None, node)] if old is None else node_changes(old, node, rules)
-        only = asked_about_node(node, self.cluster, rules) if changes else None
+        only = pods_to_requeue_for_node(node, self.cluster, rules) if changes else None
         for change in changes:
             self.queue.move_all(change, now, only)
 
-    def _node_gone(self, name: str, now: float) -> None:
+    def _on_node_deleted(self, name: str, now: float) -> None:
         if name in self.cluster.rows:
             node = self.cluster.node(name)
             self._tell(ClusterEvent("Node", Action.DELETE, node), now)
             self.cluster.remove(node)
 
-    def _object_is(self, item: Object, is_gone: bool, now: float) -> None:
+    def _on_object_changed(self, item: Object, is_gone: bool, now: float) -> None:
         shelf = self.cluster.store.of(type(item))
         old = shelf.get(item.name, item.namespace)
         if is_gone and old is None:
@@ -170,20 +170,20 @@ class SchedulerLoop:
         self._tell(object_change(old, None if is_gone else item), now)
 
     def _tell(self, event: ClusterEvent, now: float) -> None:
-        if is_told(event, self.scheduler.setup.rules):
+        if reaches_waiting_pods(event, self.scheduler.setup.rules):
             self.queue.move_all(event, now)
 
-    def _pod_is(self, pod: Pod, now: float) -> None:
+    def _on_pod_updated(self, pod: Pod, now: float) -> None:
         old = self.pods.get(pod.key)
         if old is not None and (
             old.metadata.uid != pod.metadata.uid or (old.spec.node_name and not pod.spec.node_name)
         ):
             # A new pod has taken over the name.
-            self._pod_gone(pod.key, now)
+            self._on_pod_deleted(pod.key, now)
             old = None
         self.pods[pod.key] = pod
         if pod.spec.node_name:
-            self._pod_is_bound(old, pod, now)
+            self._on_pod_bound(old, pod, now)
         elif not self.is_responsible(pod):
             self.cluster.update(pod)
         elif old is None:
@@ -191,9 +191,9 @@ class SchedulerLoop:
             self._note_nomination(pod)
             self.queue.add(pod, now)
         else:
-            self._waiting_pod_is(old, pod, now)
+            self._on_waiting_pod_updated(old, pod, now)
 
-    def _pod_is_bound(self, old: Pod | None, pod: Pod, now: float) -> None:
+    def _on_pod_bound(self, old: Pod | None, pod: Pod, now: float) -> None:
         if pod.key in self.waiting:
             # Another scheduler was faster.
             self._unreserve(self._stop_assuming(pod.key))
@@ -201,22 +201,22 @@ class SchedulerLoop:
         if old is not None and old.spec.node_name:
             for change in pod_changes(old, pod):
                 frees = change.action is Action.UPDATE_POD_SCALE_DOWN
-                self.queue.move_all(change, now, None if frees else self._asked_about(pod))
+                self.queue.move_all(change, now, None if frees else self._pods_to_requeue_for(pod))
             return
         self.assumed.pop(pod.key, None)
         self.scheduler.nominations.forget(pod)
         self.queue.remove(pod.key)
-        self.queue.move_all(ClusterEvent("Pod", Action.ADD, None, pod), now, self._asked_about(pod))
+        self.queue.move_all(ClusterEvent("Pod", Action.ADD, None, pod), now, self._pods_to_requeue_for(pod))
 
-    def _asked_about(self, pod: Pod) -> HearsOf | None:
-        return asked_about_pod(pod, self.cluster, self.scheduler.setup.rules)
+    def _pods_to_requeue_for(self, pod: Pod) -> RequeueFilter | None:
+        return pods_to_requeue_for_pod(pod, self.cluster, self.scheduler.setup.rules)
 
-    def _waiting_pod_is(self, old: Pod, pod: Pod, now: float) -> None:
+    def _on_waiting_pod_updated(self, old: Pod, pod: Pod, now: float) -> None:
         """Handle an update of a pod that this scheduler has not bound yet."""
         if self._is_assumed(pod.key):
             is_told_of = self.scheduler.setup.rules.deleted_assumed_pods_are_told
             if is_told_of and pod.terminating and not old.terminating:
-                self._assumed_pod_gone(pod.key, now)
+                self._on_assumed_pod_deleted(pod.key, now)
             return
         self.cluster.update(pod)
         nominated = self.scheduler.nominations.node_of(old)
@@ -226,12 +226,12 @@ class SchedulerLoop:
         if old.status.nominated_node_name not in ("", pod.status.nominated_node_name):
             self._room_freed_for_lower(old, now)
 
-    def _pod_gone(self, key: str, now: float) -> None:
+    def _on_pod_deleted(self, key: str, now: float) -> None:
         pod = self.pods.pop(key, None)
         if pod is None:
             return
         if self._is_assumed(key):
-            self._assumed_pod_gone(key, now)
+            self._on_assumed_pod_deleted(key, now)
             self.cluster.remove(pod)
             return
         self.cluster.remove(pod)
@@ -257,7 +257,7 @@ class SchedulerLoop:
     def _is_assumed(self, key: str) -> bool:
         return key in self.assumed or key in self.waiting
 
-    def _assumed_pod_gone(self, key: str, now: float) -> None:
+    def _on_assumed_pod_deleted(self, key: str, now: float) -> None:
         """Release at once what a deleted assumed pod took."""
         assumed = self._stop_assuming(key)
         self._unreserve(assumed)
@@ -497,7 +497,7 @@ class SchedulerLoop:
         if pod is not None:
             self.cluster.add(pod)
 
-    def _room_freed(self, assumed: Assumed, now: float, only: HearsOf | None = None) -> None:
+    def _room_freed(self, assumed: Assumed, now: float, only: RequeueFilter | None = None) -> None:
         spec = replace(assumed.pod.spec, node_name=assumed.node)
         self.queue.move_all(ClusterEvent("Pod", Action.DELETE, replace(assumed.pod, spec=spec)), now, only)
 

@@ -85,7 +85,7 @@ def _conditions(node: Node) -> dict[str, str]:
     return {condition.type: condition.status for condition in node.status.conditions}
 
 
-def is_told(event: ClusterEvent, rules: Rules) -> bool:
+def reaches_waiting_pods(event: ClusterEvent, rules: Rules) -> bool:
     """Whether a release tells waiting pods about this event at all."""
     if isinstance(event.new, StorageClass) and event.old is None:
         return rules.any_storage_class_is_told or event.new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
@@ -214,14 +214,14 @@ def with_node_taints(events: Sequence[EventHint]) -> tuple[EventHint, ...]:
 
 # -- whom a release asks -------------------------------------------------------------------------------------------
 
-HearsOf = Callable[[QueuedPod], bool]
+RequeueFilter = Callable[[QueuedPod], bool]
 """Whether a waiting pod is told about an event."""
 
 CHECKED: tuple[type[FilterPlugin], ...] = (NodeResourcesFit, NodeAffinity, NodeName, NodePorts)
 """Without hints, a node must pass the filters of these plugins before a pod is told about it."""
 
 
-def asked_about_node(node: Node, cluster: Cluster, rules: Rules) -> HearsOf | None:
+def pods_to_requeue_for_node(node: Node, cluster: Cluster, rules: Rules) -> RequeueFilter | None:
     """Which waiting pods are told about a new or changed node: all (None) or, before hints, those that might fit it."""
     if rules.queueing_hints and rules.node_updates_name_their_part:
         return None
@@ -254,7 +254,7 @@ def _fits(queued: QueuedPod, plugins: Sequence[FilterPlugin], nodes: Nodes) -> b
     return True
 
 
-def asked_about_pod(pod: Pod, cluster: Cluster, rules: Rules) -> HearsOf | None:
+def pods_to_requeue_for_pod(pod: Pod, cluster: Cluster, rules: Rules) -> RequeueFilter | None:
     """Which waiting pods are told about a new or changed pod on a node: all (None), or those with affinity to it."""
     if rules.added_pods_may_help_anyone:
         return None

@@ -14,7 +14,7 @@ from podium.framework.plugin import FilterPlugin, PermitPlugin, Plugin, PreEnque
 from podium.framework.registry import Framework
 from podium.framework.status import SUCCESS, Status
 from podium.framework.suggested_change import ClusterEvent, WaitingPod
-from podium.loop.events import ASSIGNED, TARGET, HearsOf, PluginHints, label_of, pod_changes
+from podium.loop.events import ASSIGNED, TARGET, PluginHints, RequeueFilter, label_of, pod_changes
 from podium.loop.queued_pod import NEVER, WINDOW, BackoffQueue, Heap, InFlight, PodGroup, Position, QueuedPod
 from podium.model import Pod
 from podium.plugins import IN_TREE
@@ -375,7 +375,7 @@ class SchedulingQueue:
 
     # -- things happen -----------------------------------------------------------------------------------------------
 
-    def move_all(self, event: ClusterEvent, now: float, only: HearsOf | None = None) -> None:
+    def move_all(self, event: ClusterEvent, now: float, only: RequeueFilter | None = None) -> None:
         """Try again the pods that an event may help. With `only`, pods for which it returns False are left out."""
         for group in self.unschedulable.groups():
             if group.woken_count == len(group):

@@ -152,7 +152,7 @@ def validate_node_spec(spec: NodeSpec) -> None:
     seen = [(taint.key, taint.effect) for taint in spec.taints]
     for position, taint in enumerate(seen):
         if taint in seen[:position]:
-            raise InputError(f"{':'.join(taint)} is there twice", f"taints[{position}]")
+            raise InputError(f"{':'.join(taint)} occurs twice", f"taints[{position}]")
 
 
 def check_taint(taint: Taint) -> None:
@@ -229,7 +229,7 @@ def check_pod_spec(spec: PodSpec) -> None:
     gates = [gate.name for gate in spec.scheduling_gates]
     for position, name in enumerate(gates):
         if not name or name in gates[:position]:
-            raise InputError("is there twice" if name else "is required", f"schedulingGates[{position}].name")
+            raise InputError("occurs twice" if name else "is required", f"schedulingGates[{position}].name")
 
 
 def validate_pod_spec(spec: PodSpec) -> None:
@@ -258,7 +258,7 @@ def _check_exact_limit(name: str, request: Quantity, limit: Quantity | None) -> 
 
 
 def check_budget(spec: PodDisruptionBudgetSpec) -> None:
-    """Check that at most one bound is set: a number of at least 0, or a percentage of at most 100%."""
+    """Check that at most one bound is set, a number of at least 0 or a percentage of at most 100%, and the policy."""
     if spec.min_available is not None and spec.max_unavailable is not None:
         raise InputError("minAvailable and maxUnavailable cannot both be set")
     for field, bound in (("minAvailable", spec.min_available), ("maxUnavailable", spec.max_unavailable)):
@@ -266,6 +266,9 @@ def check_budget(spec: PodDisruptionBudgetSpec) -> None:
             raise InputError(f"must be 0 or more, got {bound}", field)
         if isinstance(bound, str) and (not _PERCENTAGE.fullmatch(bound) or int(bound[:-1]) > 100):
             raise InputError(f"must be a number or a percentage up to 100%, got {bound!r}", field)
+    policy = spec.unhealthy_pod_eviction_policy
+    if policy not in (None, "IfHealthyBudget", "AlwaysAllow"):
+        raise InputError(f"must be IfHealthyBudget or AlwaysAllow, got {policy!r}", "unhealthyPodEvictionPolicy")
 
 
 def check_strategy(strategy: UpdateStrategy) -> None:

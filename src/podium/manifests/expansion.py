@@ -265,6 +265,21 @@ def deployment_of(pod: Pod) -> str | None:
     return owner.name.removesuffix(f"-{number}")
 
 
+def recreated(pod: Pod, name: str = "", uid: str = "") -> Pod:
+    """The pod as its controller creates it again: without a node or anything else that happened since its creation.
+
+    An empty `name` or `uid` leaves the old one.
+    """
+    metadata = replace(
+        pod.metadata,
+        name=name or pod.name,
+        uid=uid or pod.metadata.uid,
+        creation_timestamp=None,
+        deletion_timestamp=None,
+    )
+    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending"))
+
+
 def active(pods: list[Pod]) -> list[Pod]:
     """The pods that a controller counts: neither finished nor terminating."""
     return [pod for pod in pods if not pod.finished and not pod.terminating]

@@ -191,7 +191,7 @@ STDIN = "-"
 VALUES = "input"
 
 _SUFFIXES = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
-_GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
 # PowerShell's redirection writes UTF-16.
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _HEAD = 64 * 1024
@@ -332,7 +332,7 @@ def _text(path: str) -> Text:
     """
     try:
         with open(path, "rb") as file:
-            plain = file.peek(2)[:2] not in (_GZIP_MAGIC, *_UTF_16_MARKS)
+            plain = file.peek(2)[:2] not in (GZIP_MAGIC, *_UTF_16_MARKS)
             size = os.fstat(file.fileno()).st_size
             if size > MAX_INPUT.get():
                 raise _too_large(path)
@@ -368,7 +368,7 @@ def _unpacked(stream: BinaryIO, name: str) -> bytes:
     try:
         start = stream.read(2)
         whole = cast(BinaryIO, _Rest(start, stream))
-        data = _all_of(cast(BinaryIO, gzip.GzipFile(fileobj=whole)) if start == _GZIP_MAGIC else whole, name)
+        data = _all_of(cast(BinaryIO, gzip.GzipFile(fileobj=whole)) if start == GZIP_MAGIC else whole, name)
         return data.decode("utf-16").encode() if data[:2] in _UTF_16_MARKS else data
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"cannot be unpacked as gzip: {error}", name) from None

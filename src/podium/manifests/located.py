@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn, TypeGuard
 
 import yaml
 
+from podium.config.fields import seconds_of
 from podium.errors import InputError
 from podium.manifests import load_documents
 
@@ -207,6 +208,16 @@ class Section:
         if value != int(value):
             self.refuse(field, f"is {value}; it needs a whole number")
         return int(value)
+
+    def duration(self, field: str, default: float = 0.0) -> float:
+        """Seconds, from a text such as 10m or a number of seconds."""
+        value = self.raw(field)
+        if value is None:
+            return default
+        try:
+            return seconds_of(value)
+        except ValueError:
+            self.refuse(field, f"is {value!r}; it needs a duration such as 10m or 90s, up to ten years")
 
     def truth(self, field: str, default: bool) -> bool:
         value = self.raw(field)

@@ -24,7 +24,7 @@ from podium.manifests.workloads import (
 )
 from podium.model.meta import Object
 from podium.model.objects import DaemonSet, Deployment, ReplicaSet, ReplicationController, StatefulSet, int_or_percent
-from podium.model.pod import Pod, PodTemplateSpec
+from podium.model.pod import Pod, PodTemplateSpec, is_reported_ready
 from podium.wording import counted
 
 ROLLED_OUT = (Deployment, StatefulSet, DaemonSet)
@@ -316,8 +316,7 @@ def _age_rank(seconds: float) -> int:
 
 def is_ready(pod: Pod) -> bool:
     """Whether a pod with a node is ready; a pod without a Ready condition counts as ready."""
-    said = next((each.status for each in pod.status.conditions if each.type == "Ready"), "True")
-    return bool(pod.spec.node_name) and said == "True"
+    return bool(pod.spec.node_name) and is_reported_ready(pod)
 
 
 def _deletion_cost(pod: Pod) -> int:

@@ -346,13 +346,36 @@ def is_static(pod: Pod) -> bool:
     return MIRROR_ANNOTATION in pod.metadata.annotations or (owner is not None and owner.kind == "Node")
 
 
+def is_of_daemon_set(pod: Pod) -> bool:
+    """Whether a DaemonSet controls the pod: there is one on each eligible node."""
+    owner = pod.metadata.controller
+    return owner is not None and owner.kind == "DaemonSet"
+
+
 def belongs_to_node(pod: Pod) -> bool:
     """Whether the pod comes and goes with its node: a DaemonSet's pod, or a mirror pod.
 
     A drain leaves it where it is, and no replacement is created for another node.
     """
-    owner = pod.metadata.controller
-    return is_static(pod) or (owner is not None and owner.kind == "DaemonSet")
+    return is_static(pod) or is_of_daemon_set(pod)
+
+
+def ends_with_node(pod: Pod) -> bool:
+    """Whether a pod is not moved when its node is drained or removed: it belongs to the node or is terminating."""
+    return pod.terminating or belongs_to_node(pod)
+
+
+def is_reported_ready(pod: Pod) -> bool:
+    """Whether no condition says that the pod is not ready; pods that are written by hand have no conditions."""
+    return next((each.status for each in pod.status.conditions if each.type == "Ready"), "True") == "True"
+
+
+def is_recreated(pod: Pod) -> bool:
+    """Whether a controller creates a new pod when this one is evicted or lost: any controller but a kubelet.
+
+    Custom controllers count, for example those of Argo Rollouts. A DaemonSet creates its new pod for the same node.
+    """
+    return pod.metadata.controller is not None and not is_static(pod)
 
 
 def has_objects_of_its_own(pod: Pod) -> bool:

@@ -11,7 +11,16 @@ from typing import Generic, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from podium.errors import SelectorError
-from podium.model import LabelSelector, NodeSelector, NodeSelectorTerm, Pod, SelectorRequirement, Taint, Toleration
+from podium.model import (
+    LabelSelector,
+    Node,
+    NodeSelector,
+    NodeSelectorTerm,
+    Pod,
+    SelectorRequirement,
+    Taint,
+    Toleration,
+)
 from podium.model.quantity import INT64
 
 Labels = Mapping[str, str]
@@ -21,6 +30,28 @@ CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 """The taint of a cordoned node."""
 
 
+UNREACHABLE = "node.kubernetes.io/unreachable"
+"""The key of the taints of a node that cannot be reached."""
+
+
+def is_unreachable(node: Node) -> bool:
+    """Whether a node cannot be reached: no kubelet reports what its pods do."""
+    return any(taint.key == UNREACHABLE and taint.effect == NO_EXECUTE for taint in node.spec.taints)
+
+
+def cordoned(node: Node) -> Node:
+    """The node, cordoned: unschedulable, with the taint that the node lifecycle controller adds."""
+    before = uncordoned(node)
+    return replace(before, spec=replace(before.spec, unschedulable=True, taints=[*before.spec.taints, CORDONED]))
+
+
+def uncordoned(node: Node) -> Node:
+    """The node, schedulable again and without the taint of a cordoned node."""
+    # The node lifecycle controller finds the taint by its key.
+    taints = [taint for taint in node.spec.taints if taint.key != CORDONED.key]
+    return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
+
+
 def _integer(text: str) -> int | None:
     """The 64-bit decimal integer Go would read from `text`, or None."""
     digits = text[1:] if text[:1] in ("+", "-") else text
@@ -28,6 +59,16 @@ def _integer(text: str) -> int | None:
         return None
     number = int(text)
     return number if number in INT64 else None
+
+
+def condition_text(requirement: Requirement | SelectorRequirement) -> str:
+    """The operator and values of a requirement: `In a,b`, `Exists`."""
+    return f"{requirement.operator} {','.join(sorted(requirement.values))}".rstrip()
+
+
+def requirement_text(requirement: Requirement | SelectorRequirement) -> str:
+    """A requirement as one writes it for kubectl: `zone In a,b`, `disk Exists`."""
+    return f"{requirement.key} {condition_text(requirement)}"
 
 
 class Requirement(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +20,15 @@ from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes,
 from podium.framework.fast_paths import ByNodeLabels, ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
-from podium.framework.suggested_change import edit_pod, edit_running, evict_few, is_placed, missing_labels, same_domain
+from podium.framework.suggested_change import (
+    SpecPart,
+    edit_pod,
+    edit_running,
+    evict_few,
+    is_placed,
+    missing_labels,
+    same_domain,
+)
 from podium.model import LabelSelector, Namespace, Node, Pod
 from podium.model.objects import HOSTNAME
 from podium.rules import Rules
@@ -35,7 +44,7 @@ def pod_affinity_obstacles(rejected: RejectedNodes, rules: Rules) -> dict[str, l
     def missing(term: Term, domain: str | None) -> Obstacle | None:
         key = term.topology_key
         if domain is None:
-            text = f"the node has no label {key}, by which the pod's affinity goes"
+            text = f"the node has no label {key}, the topologyKey of the pod's affinity"
             return Obstacle("topology", text, {"topologyKey": key})
         if domains.first(terms, key, domain):
             return None
@@ -320,6 +329,16 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
     AFFINITY = Status.unresolvable(REASON_AFFINITY)
     ANTI_AFFINITY = Status.unschedulable(REASON_ANTI_AFFINITY)
     EXISTING = Status.unschedulable(REASON_EXISTING)
+    CONSTRAINTS = MappingProxyType(
+        {
+            REASON_AFFINITY: SpecPart.AFFINITY,
+            REASON_ANTI_AFFINITY: SpecPart.ANTI_AFFINITY,
+            REASON_EXISTING: SpecPart.OTHERS,
+        }
+    )
+
+    def constraint_of(self, reason: str) -> SpecPart | None:
+        return self.CONSTRAINTS.get(reason)
 
     def __init__(self, args: object = None) -> None:
         super().__init__(args)

@@ -16,10 +16,18 @@ from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes,
 from podium.framework.fast_paths import NormalizesByMax
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin
 from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
-from podium.framework.suggested_change import edit_pod, label_node, node_update, set_args, unmet_label
+from podium.framework.suggested_change import SpecPart, edit_pod, label_node, node_update, set_args, unmet_label
 from podium.model import Node, NodeSelector, Pod, PodSpec, SelectorRequirement
 from podium.model import NodeAffinity as Affinity
-from podium.model.selectors import NodeTerm, Requirement, node_term, node_terms, required_node_affinity
+from podium.model.selectors import (
+    NodeTerm,
+    Requirement,
+    condition_text,
+    node_term,
+    node_terms,
+    required_node_affinity,
+    requirement_text,
+)
 
 _encode = msgspec.json.encode
 
@@ -41,6 +49,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesByMa
 
     name = "NodeAffinity"
     title = "NodeAff"
+    constraint = SpecPart.NODE_AFFINITY
     reads = Aspect.LABELS
     REASON_POD = "node(s) didn't match Pod's node affinity/selector"
     REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
@@ -173,7 +182,7 @@ def _unmet_terms(owner: str, terms: Sequence[NodeTerm], node: str, labels: Mappi
 
 
 def _unmet_name(owner: str, requirement: Requirement) -> Obstacle:
-    wanted = f"{requirement.operator} {','.join(sorted(requirement.values))}".strip()
+    wanted = condition_text(requirement)
     return Obstacle("name", f"{owner} wants metadata.name {wanted}", {"field": "metadata.name", "wants": wanted})
 
 
@@ -236,8 +245,7 @@ def _drop_fixes(rejected: RejectedPod) -> Iterator[Change]:
     if len(terms) == 1 and not terms[0].match_fields and len(terms[0].match_expressions) > 1:
         for expression in terms[0].match_expressions:
             if not Requirement(expression.key, expression.operator, frozenset(expression.values)).matches(labels):
-                said = " ".join(filter(None, (expression.key, expression.operator, ",".join(expression.values))))
-                text = f"drop {said} from the pod's required node affinity"
+                text = f"drop {requirement_text(expression)} from the pod's required node affinity"
                 yield edit_pod("drop-node-affinity", text, pod, 3, _without_expression(expression))
     if required is not None:
         text = "drop the pod's required node affinity"

@@ -17,9 +17,9 @@ from podium.framework.fast_paths import NormalizesByMax
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin
 from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import (
-    MOST_EVICTED_TOGETHER,
+    SpecPart,
     edit_pod,
-    evict,
+    evict_few,
     is_about_itself,
     is_placed,
     node_update,
@@ -162,6 +162,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     name = "NodePorts"
     needs = frozenset((("filter", "preFilter"),))
     reads = Aspect.PORTS
+    constraint = SpecPart.PORT
     REASON = "node(s) didn't have free ports for the requested pod ports"
 
     def sign(self, pod: PodView) -> Hashable:
@@ -222,8 +223,7 @@ def port_fixes(rejected: RejectedPod, overlap: Callable[[HostPort, HostPort], bo
     wanted = host_ports(rejected.pod)
     running = rejected.cluster.pods_on(rejected.cluster.rows[rejected.node])
     holders = [pod for pod in running if any(overlap(one, other) for one in wanted for other in host_ports(pod))]
-    if 0 < len(holders) <= MOST_EVICTED_TOGETHER:
-        yield evict(holders)
+    yield from evict_few(holders)
     taken = {one.port for one in wanted for pod in holders for other in host_ports(pod) if overlap(one, other)}
     if taken:
         text = f"drop the pod's host port {', '.join(map(str, sorted(taken)))}"
@@ -244,12 +244,12 @@ def _without_ports(taken: set[int]) -> Callable[[Pod], Pod]:
     return edit
 
 
-NOTHING: frozenset[str] = frozenset()
+NO_FEATURES: frozenset[str] = frozenset()
 
 
 def required_features(spec: PodSpec) -> frozenset[str]:
     """The features a node must declare to run a pod with this spec."""
-    needed = NOTHING
+    needed = NO_FEATURES
     rules = [rule for each in (*spec.containers, *spec.init_containers) for rule in each.restart_policy_rules]
     if rules and any(rule.action == "RestartAllContainers" for rule in rules):
         needed |= {"RestartAllContainersOnContainerExits"}

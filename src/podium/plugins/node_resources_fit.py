@@ -18,6 +18,7 @@ from podium.config.plugin_args import (
     NodeResourcesFitArgs,
     ResourceSpec,
     ScoringStrategy,
+    value_on_shape,
 )
 from podium.config.types import MAX_NODE_SCORE
 from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
@@ -515,12 +516,5 @@ def _insufficient(short: list[tuple[str, int]], is_hopeless: bool) -> Status:
 
 def _broken_linear(strategy: ScoringStrategy) -> Ints:
     """The score at each utilization of 0..100 percent, interpolated between the points of the shape."""
-    points = [(point.utilization, point.score * (MAX_NODE_SCORE // 10)) for point in strategy.shape or ()]
-
-    def at(utilization: int) -> int:
-        for (x0, y0), (x1, y1) in zip([points[0], *points], points, strict=False):
-            if utilization <= x1:
-                return y1 if x0 == x1 else y0 + int((y1 - y0) * (utilization - x0) / (x1 - x0))
-        return points[-1][1]
-
-    return np.array([at(utilization) for utilization in range(101)], dtype=np.int64)
+    shape = strategy.shape or ()
+    return np.array([value_on_shape(shape, utilization) for utilization in range(101)], dtype=np.int64)

@@ -22,7 +22,15 @@ from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes,
 from podium.framework.fast_paths import ByNodeLabels, ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
-from podium.framework.suggested_change import edit_pod, evict_few, is_placed, missing_labels, same_domain
+from podium.framework.suggested_change import (
+    SpecPart,
+    edit_pod,
+    evict_few,
+    is_placed,
+    may_be_evicted,
+    missing_labels,
+    same_domain,
+)
 from podium.model import Node, Pod, TopologySpreadConstraint
 from podium.model.objects import HOSTNAME, ZONE
 from podium.model.selectors import EVERYTHING, label_selector
@@ -47,7 +55,7 @@ class SpreadFilter(Protocol):
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict: ...
 
 
-class Crowd(NamedTuple):
+class DomainSkew(NamedTuple):
     """How a domain compares with the others once the pod is in it."""
 
     pods: int
@@ -63,17 +71,17 @@ class Crowd(NamedTuple):
         return self.skew > self.max_skew
 
 
-def spread_obstacle(key: str, labels: Mapping[str, str], crowd: Crowd) -> Obstacle:
+def spread_obstacle(key: str, labels: Mapping[str, str], found: DomainSkew) -> Obstacle:
     """The topology label that a node lacks, or the skew that its domain would have."""
     domain = labels.get(key)
     if domain is None:
-        return Obstacle("topology", f"the node has no label {key}, by which the pod spreads", {"topologyKey": key})
+        return Obstacle("topology", f"the node has no label {key}, by which the pod is spread", {"topologyKey": key})
     text = (
-        f"{key}={domain} has {counted(crowd.pods, 'such pod')}, the emptiest domain {crowd.fewest:,}: "
-        f"the skew would be {crowd.skew:,}, and maxSkew is {crowd.max_skew:,}"
+        f"{key}={domain} has {counted(found.pods, 'such pod')}, the emptiest domain {found.fewest:,}: "
+        f"the skew would be {found.skew:,}, and maxSkew is {found.max_skew:,}"
     )
-    facts = {"topologyKey": key, "domain": domain, "pods": crowd.pods, "fewest": crowd.fewest}
-    return Obstacle("topology", text, {**facts, "skew": crowd.skew, "maxSkew": crowd.max_skew}, missing=crowd.skew)
+    facts = {"topologyKey": key, "domain": domain, "pods": found.pods, "fewest": found.fewest}
+    return Obstacle("topology", text, {**facts, "skew": found.skew, "maxSkew": found.max_skew}, missing=found.skew)
 
 
 def topology_spread_fixes(plugin: SpreadFilter, rejected: RejectedPod) -> Iterator[Change]:
@@ -95,12 +103,12 @@ def topology_spread_fixes(plugin: SpreadFilter, rejected: RejectedPod) -> Iterat
 
 
 def _crowding(rejected: RejectedPod, constraint: TopologySpreadConstraint, skew: int) -> list[Pod]:
-    """The least important pods of the node's domain, as many as it has too many."""
+    """The least important pods of the node's domain that may be evicted, as many as it has too many."""
     selector = label_selector(constraint.label_selector)
     crowd = [
         pod
         for pod in same_domain(rejected.cluster, rejected.node, constraint.topology_key)
-        if pod.namespace == rejected.pod.namespace and selector.matches(pod.metadata.labels) and not pod.terminating
+        if pod.namespace == rejected.pod.namespace and selector.matches(pod.metadata.labels) and may_be_evicted(pod)
     ]
     return sorted(crowd, key=lambda pod: (pod.priority, pod.key))[: skew - constraint.max_skew]
 
@@ -184,11 +192,11 @@ class _DomainCounts(NamedTuple):
             fewest = tally.fewest if self.moved is None else lowest(self.counts[tally.nodes > 0])
         return constraint.max_skew + fewest - constraint.matches_itself
 
-    def crowd(self, node: NodeInfo) -> Crowd:
+    def skew_on(self, node: NodeInfo) -> DomainSkew:
         """How the node's domain compares with the others if the pod goes there."""
         own, constraint = int(self.counts[node.code(self.constraint.topology_key)]), self.constraint
         fewest = self.most - constraint.max_skew + constraint.matches_itself
-        return Crowd(own, fewest, own + constraint.matches_itself - fewest, constraint.max_skew)
+        return DomainSkew(own, fewest, own + constraint.matches_itself - fewest, constraint.max_skew)
 
     def with_moved(self, pod: Pod, node: NodeInfo, amount: int) -> _DomainCounts:
         """A copy that includes a pod that was added (1) or removed (-1).
@@ -231,6 +239,7 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
     name = "PodTopologySpread"
     needs = frozenset((("filter", "preFilter"), ("score", "preScore")))
     title = "Spread"
+    constraint = SpecPart.SPREAD
     REASON = "node(s) didn't match pod topology spread constraints"
     REASON_LABEL = f"{REASON} (missing required label)"
     TOO_CROWDED, LACKS_LABEL = Status.unschedulable(REASON), Status.unresolvable(REASON_LABEL)
@@ -432,9 +441,9 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
         for node in rejected.statuses:
             labels, row = cluster.node(node).metadata.labels, cluster.rows[node]
             found[node] = [
-                spread_obstacle(each.constraint.topology_key, labels, each.crowd(NodeInfo(cluster, row)))
+                spread_obstacle(each.constraint.topology_key, labels, each.skew_on(NodeInfo(cluster, row)))
                 for each in counted
-                if each.constraint.topology_key not in labels or each.crowd(NodeInfo(cluster, row)).is_too_large
+                if each.constraint.topology_key not in labels or each.skew_on(NodeInfo(cluster, row)).is_too_large
             ]
         return found
 

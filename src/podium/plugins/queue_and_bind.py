@@ -58,7 +58,7 @@ class SchedulingGates(PreEnqueuePlugin):
         return (EventHint("Pod", Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, is_about_itself),)
 
 
-NOWHERE: frozenset[str] = frozenset()
+NO_POINTS: frozenset[str] = frozenset()
 
 PREEMPTION = "Preemption"
 """The cycle state's key for the engine's PreemptionSearch."""
@@ -84,7 +84,7 @@ class DefaultPreemption(PostFilterPlugin):
 
     @classmethod
     def points(cls, rules: Rules) -> frozenset[str]:
-        points = super().points(rules) | ({"podGroupPostFilter"} if rules.has_pod_group_post_filter else NOWHERE)
+        points = super().points(rules) | ({"podGroupPostFilter"} if rules.has_pod_group_post_filter else NO_POINTS)
         return points | {"preEnqueue"} if rules.preemption_holds_pods_back else points - {"preEnqueue"}
 
     def __init__(self, args: object = None) -> None:
@@ -171,7 +171,7 @@ class GangScheduling(Plugin):
 
     @classmethod
     def points(cls, rules: Rules) -> frozenset[str]:
-        return frozenset({"preEnqueue", "permit"}) if rules.has_gang_scheduling else NOWHERE
+        return frozenset({"preEnqueue", "permit"}) if rules.has_gang_scheduling else NO_POINTS
 
     def events_to_register(self) -> Sequence[EventHint]:
         return ()
@@ -184,7 +184,7 @@ class TopologyPlacementGenerator(Plugin):
 
     @classmethod
     def points(cls, rules: Rules) -> frozenset[str]:
-        return frozenset(("placementGenerate",)) if rules.has_placement_points else NOWHERE
+        return frozenset(("placementGenerate",)) if rules.has_placement_points else NO_POINTS
 
 
 class PodGroupPodsCount(Plugin):
@@ -194,7 +194,7 @@ class PodGroupPodsCount(Plugin):
 
     @classmethod
     def points(cls, rules: Rules) -> frozenset[str]:
-        return frozenset(("placementScore",)) if rules.has_placement_points else NOWHERE
+        return frozenset(("placementScore",)) if rules.has_placement_points else NO_POINTS
 
 
 class DeferredPodScheduling(PreFilterPlugin, FilterPlugin, PermitPlugin):
@@ -204,7 +204,7 @@ class DeferredPodScheduling(PreFilterPlugin, FilterPlugin, PermitPlugin):
 
     @classmethod
     def points(cls, rules: Rules) -> frozenset[str]:
-        return super().points(rules) if rules.more_plugins_pre_filter else NOWHERE
+        return super().points(rules) if rules.more_plugins_pre_filter else NO_POINTS
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         return PreFilterResult(SKIP)

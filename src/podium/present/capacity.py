@@ -19,8 +19,10 @@ from podium.present.text import (
     API_VERSION,
     Column,
     Line,
+    Sentence,
     amount,
     fitting,
+    flowing,
     styled,
     table,
     table_with_text,
@@ -89,15 +91,18 @@ def to_lines(answer: Capacity, *, at_least: int = 1, width: int = WIDTH, everyth
     """How many pods fit, why the next one does not, and where they go. At most ten nodes are shown, unless
     `everything`.
     """
-    style = "green" if answer.count >= at_least else "red"
-    lines = [line._replace(style=style) for line in wrapped(_summary(answer, at_least), width)]
-    if answer.stopped_by is None:
-        lines += wrapped(f"More were not tried: {answer.message}.", width)
-    else:
+    lines = flowing(sentences(answer, at_least), width)
+    if answer.stopped_by is not None:
         lines += [Line(""), *_why_stopped(answer, width)]
     if answer.count:
         lines += [Line(""), *_node_lines(answer, width, everything)]
     return lines
+
+
+def sentences(answer: Capacity, at_least: int = 1) -> list[Sentence]:
+    """How many pods fit, and why no more were tried if there was a limit."""
+    found = [Sentence(_summary(answer, at_least), "green" if answer.count >= at_least else "red")]
+    return found if answer.stopped_by is not None else [*found, Sentence(f"More were not tried: {answer.message}.")]
 
 
 def _summary(answer: Capacity, at_least: int) -> str:
@@ -107,7 +112,7 @@ def _summary(answer: Capacity, at_least: int) -> str:
     nodes = answer.cluster.node_count
     where = "" if not answer.count else " on the only node" if nodes == 1 else f" on {on:,} of {nodes:,} nodes"
     short = at_least - answer.count
-    asked = f" Asked for were {at_least:,}: {f'{short:,} too few' if short > 0 else 'enough'}." if at_least > 1 else ""
+    asked = f" {at_least:,} were asked for: {f'{short:,} too few' if short > 0 else 'enough'}." if at_least > 1 else ""
     return f"{joined(parts)} {verb}{where}.{asked}"
 
 
@@ -269,16 +274,9 @@ def workload_rows(answers: Sequence[Capacity]) -> str:
 
 def needed_lines(needed: NodesNeeded, *, width: int = WIDTH, priced: bool = True) -> list[Line]:
     """The cheapest mix of nodes, and the number of nodes needed of each template alone."""
+    lines = flowing(needed_sentences(needed, priced=priced), width)
     if not needed.pods:
-        return [Line("No nodes needed: every pod fits.", "green")]
-    best, price = needed.best, f" for {_price(needed.best.price)}" if priced else ""
-    if not best.counts:
-        lines = wrapped(f"{_rest(needed)} not fit: none of these nodes helps.", width, style="red")
-    else:
-        verb = "needs" if needed.pods == 1 else "need"
-        lines = wrapped(f"{_rest(needed)} not fit {verb} {_mixed(best)}{price}.", width, style="green")
-    if best.left and best.counts:
-        lines += wrapped(f"Even so {_staying(best)} not fit: {listed(best.left, NAMED)}.", width, style="red")
+        return lines
     alone = needed.alone.values()
     columns = [
         Column("NODES OF ONE KIND", [f"{mix.nodes:,} {name}" for name, mix in needed.alone.items()], right=False),
@@ -286,6 +284,20 @@ def needed_lines(needed: NodesNeeded, *, width: int = WIDTH, priced: bool = True
         Column("PODS LEFT", [f"{len(mix.left):,}" for mix in alone]),
     ]
     return [*lines, Line(""), *styled(table(columns, width), ["bold", *("" if mix.fits else "red" for mix in alone)])]
+
+
+def needed_sentences(needed: NodesNeeded, *, priced: bool = True) -> list[Sentence]:
+    """The cheapest mix of nodes, and the pods that do not fit even so."""
+    if not needed.pods:
+        return [Sentence("No nodes needed: every pod fits.", "green")]
+    best, price = needed.best, f" for {_price(needed.best.price)}" if priced else ""
+    if not best.counts:
+        return [Sentence(f"{_rest(needed)} not fit: none of these nodes helps.", "red")]
+    verb = "needs" if needed.pods == 1 else "need"
+    found = [Sentence(f"{_rest(needed)} not fit {verb} {mix_text(best)}{price}.", "green")]
+    if best.left:
+        found.append(Sentence(f"Even so {_staying(best)} not fit: {listed(best.left, NAMED)}.", "red"))
+    return found
 
 
 def _rest(needed: NodesNeeded) -> str:
@@ -296,8 +308,9 @@ def _staying(mix: NodeMix) -> str:
     return "1 pod does" if len(mix.left) == 1 else f"{len(mix.left):,} pods do"
 
 
-def _mixed(mix: NodeMix) -> str:
-    return joined([f"{number:,} {name}" for name, number in mix.counts.items()])
+def mix_text(mix: NodeMix) -> str:
+    """The nodes of a mix: `2 large and 1 small`."""
+    return joined([f"{number:,} {name}" for name, number in mix.counts.items()]) or "none helps"
 
 
 def _price(price: float) -> str:

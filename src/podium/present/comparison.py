@@ -10,7 +10,19 @@ from podium.answers import Comparison, Measures, Move, SpreadChange
 from podium.answers.compare import TimelineComparison
 from podium.model.resources import CPU, MEMORY
 from podium.present.decision_text import TOP, WIDTH
-from podium.present.text import API_VERSION, Column, Line, amount, styled, table, table_with_text, to_csv, wrapped
+from podium.present.text import (
+    API_VERSION,
+    Column,
+    Line,
+    Sentence,
+    amount,
+    flowing,
+    styled,
+    table,
+    table_with_text,
+    to_csv,
+    wrapped,
+)
 from podium.wording import counted, joined, listed
 
 MOST_LISTED_NAMES = 6
@@ -22,7 +34,7 @@ def to_lines(comparison: Comparison, *, width: int = WIDTH, everything: bool = F
 
     At most ten pods and workloads are shown, unless `everything`.
     """
-    lines = [*_summary(comparison, width)]
+    lines = flowing(sentences(comparison), width)
     if comparison.moves:
         lines += [Line(""), *move_lines(comparison, width, everything)]
     lines += [Line(""), *measure_lines(comparison, width)]
@@ -31,25 +43,25 @@ def to_lines(comparison: Comparison, *, width: int = WIDTH, everything: bool = F
     return lines
 
 
-def _summary(comparison: Comparison, width: int) -> Iterator[Line]:
+def sentences(comparison: Comparison) -> Iterator[Sentence]:
+    """How many pods move, which plugins and differences are responsible, and which pods are not compared."""
     pods, moved = len(comparison.after.nodes) - len(comparison.only_after), len(comparison.moves)
     names = f"{comparison.after.name} than with {comparison.before.name}"
     if not pods:
-        yield from wrapped(f"No pod goes elsewhere with {names}: there is none to compare.", width)
+        yield Sentence(f"No pod goes elsewhere with {names}: there is none to compare.")
     elif not moved:
-        yield from wrapped(f"None of {counted(pods, 'pod')} goes elsewhere with {names}.", width, style="green")
+        yield Sentence(f"None of {counted(pods, 'pod')} goes elsewhere with {names}.", "green")
     else:
         verb = "goes" if moved == 1 else "go"
-        yield from wrapped(f"{moved:,} of {counted(pods, 'pod')} {verb} elsewhere with {names}.", width, style="bold")
-        yield from wrapped(responsible(comparison.moves), width)
-        yield from _differences(comparison.moves, width)
+        yield Sentence(f"{moved:,} of {counted(pods, 'pod')} {verb} elsewhere with {names}.", "bold")
+        yield Sentence(responsible(comparison.moves))
+        yield from _differences(comparison.moves)
     for keys, name in (
         (comparison.only_before, comparison.before.name),
         (comparison.only_after, comparison.after.name),
     ):
         if keys:
-            text = f"Not compared, as only {name} has them: {listed(keys, MOST_LISTED_NAMES)}."
-            yield from wrapped(text, width, style="yellow")
+            yield Sentence(f"Not compared, as only {name} has them: {listed(keys, MOST_LISTED_NAMES)}.", "yellow")
 
 
 def responsible(moves: Sequence[Move]) -> str:
@@ -61,11 +73,11 @@ def responsible(moves: Sequence[Move]) -> str:
     return f"Responsible: {joined(parts)}.{others}"
 
 
-def _differences(moves: Sequence[Move], width: int) -> Iterator[Line]:
+def _differences(moves: Sequence[Move]) -> Iterator[Sentence]:
     """Between two releases: the differences that move pods, that of most pods first."""
     counts = Counter(each for move in moves for each in move.cause.differences)
     for each, number in counts.most_common():
-        yield from wrapped(f"{each.release}: {each.sentence}", width, first=f"{number:>6,}  ", then=" " * 8)
+        yield Sentence(f"{each.release}: {each.sentence}", first=f"{number:>6,}  ", then=" " * 8)
 
 
 def move_lines(comparison: Comparison, width: int, everything: bool) -> Iterator[Line]:

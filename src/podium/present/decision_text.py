@@ -4,16 +4,18 @@ considered.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from podium.engine.decision import Decision, Eviction, Scored, lead, not_looked_at, ranking, runner_up, scored, why
 from podium.engine.preemption.dry_runs import Candidate
+from podium.framework.status import Status
 from podium.framework.suggested_change import Obstacle
-from podium.plugins.dynamic_resources import DynamicResources
 from podium.present.text import Column, Line, fitting, styled, table, table_with_text, wrapped
 from podium.wording import counted, joined, listed
+
+K = TypeVar("K", bound=Hashable)
 
 TOP = 10
 NAMED_VICTIMS = 3
@@ -96,11 +98,16 @@ class Rejection(NamedTuple):
 
 def rejections(decision: Decision) -> list[Rejection]:
     """The rejected nodes by plugin and reasons, most nodes first."""
-    groups: dict[str, list[str]] = {}
-    for node, status in decision.rejected.items():
-        groups.setdefault(why(status), []).append(node)
-    found = [Rejection(reason, tuple(nodes)) for reason, nodes in groups.items()]
-    return sorted(found, key=lambda rejection: (-len(rejection.nodes), rejection.why))
+    return [Rejection(reason, nodes) for reason, nodes in grouped(decision.rejected, why)]
+
+
+def grouped(rejected: Mapping[str, Status], by: Callable[[Status], K]) -> list[tuple[K, tuple[str, ...]]]:
+    """The rejected nodes in groups, most nodes first, then by plugin and reasons."""
+    groups: dict[K, list[str]] = {}
+    for node, status in rejected.items():
+        groups.setdefault(by(status), []).append(node)
+    order = sorted(groups.items(), key=lambda group: (-len(group[1]), why(rejected[group[1][0]])))
+    return [(key, tuple(nodes)) for key, nodes in order]
 
 
 # -- in words ------------------------------------------------------------------------------------------------------
@@ -206,7 +213,7 @@ def _about_eviction(decision: Decision, eviction: Eviction) -> Iterator[str]:
             "there" if helpful == decision.node_count else f"on the {counted(helpful, 'node')} where that could help"
         )
         yield f"No pod {where} has a lower priority, so evicting cannot help."
-    elif any(status.reasons == (DynamicResources.REASON_NOT_FOUND,) for status in decision.rejected.values()):
+    elif eviction.lacks_devices:
         yield "The scheduler evicts no pods for devices."
     elif decision.rejected:
         yield "Evicting pods would not help."
@@ -358,9 +365,10 @@ def _these(nodes: Sequence[str]) -> str:
 
 def _about_the_rest(decision: Decision) -> str:
     rest = counted(not_looked_at(decision), "node")
+    were = "was" if not_looked_at(decision) == 1 else "were"
     if _ended_early(decision) or decision.absent is None:
-        return f"No filter looked at {rest}: enough others had been found."
-    return f"No filter looked at {rest}: {decision.absent.message}."
+        return f"{rest} {were} not checked: enough others fit."
+    return f"{rest} {were} not checked: {decision.absent.message}."
 
 
 def _ended_early(decision: Decision) -> bool:

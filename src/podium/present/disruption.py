@@ -10,7 +10,18 @@ from podium.answers import Audit, Audited, Disrupted, Disruption, Fate, Finding,
 from podium.answers.disruption import DELETE_EMPTY_DIR_DATA, FORCE, IGNORE_DAEMON_SETS, DrainFlag
 from podium.model.objects import REGION, ZONE
 from podium.present.decision_text import NAMED, TOP, WIDTH
-from podium.present.text import API_VERSION, Column, Line, styled, table, table_with_text, to_csv, wrapped
+from podium.present.text import (
+    API_VERSION,
+    Column,
+    Line,
+    Sentence,
+    flowing,
+    styled,
+    table,
+    table_with_text,
+    to_csv,
+    wrapped,
+)
 from podium.wording import counted, joined, listed
 
 FEW = 3
@@ -30,10 +41,7 @@ def to_lines(disruption: Disruption, *, width: int = WIDTH, everything: bool = F
 
     At most ten workloads and pods are shown, unless `everything`.
     """
-    lines = wrapped(_summary(disruption), width, style="green" if disruption.harmless else "red")
-    for flag in disruption.flags:
-        # The text already says that pods of DaemonSets stay, and nobody drains without this flag.
-        lines += wrapped(_flag_text(flag), width) if flag.flag != IGNORE_DAEMON_SETS else []
+    lines = flowing(sentences(disruption), width)
     parts = (
         _group_lines("BLOCKED", disruption.of(Fate.BLOCKED), width, everything),
         _group_lines("LOST", disruption.of(Fate.LOST), width, everything),
@@ -51,6 +59,21 @@ def to_lines(disruption: Disruption, *, width: int = WIDTH, everything: bool = F
 
 def worst_lines(worst: WorstCase, *, width: int = WIDTH, everything: bool = False) -> list[Line]:
     """The worst loss, whether all were tried, and what happens to the pods."""
+    lines = flowing(_search_sentences(worst), width)
+    return [*lines, *to_lines(worst.disruption, width=width, everything=everything)]
+
+
+def sentences(found: Disruption | WorstCase) -> list[Sentence]:
+    """What happens to the pods, what `kubectl drain` asks for, and how the worst loss was found."""
+    if isinstance(found, WorstCase):
+        return [*_search_sentences(found), *sentences(found.disruption)]
+    # The summary already says that pods of DaemonSets stay, and nobody drains without this flag.
+    flags = [flag for flag in found.flags if flag.flag != IGNORE_DAEMON_SETS]
+    summary = Sentence(_summary(found), "green" if found.harmless else "red")
+    return [summary, *(Sentence(_flag_text(flag)) for flag in flags)]
+
+
+def _search_sentences(worst: WorstCase) -> list[Sentence]:
     nodes = worst.disruption.nodes
     what = f"{worst.domain}, {counted(len(nodes), 'node')}" if worst.domain else _named(nodes)
     possible = f"{worst.possible:,} {_sets(worst)}"
@@ -58,8 +81,7 @@ def worst_lines(worst: WorstCase, *, width: int = WIDTH, everything: bool = Fals
         how = f"All {possible} were tried: none is worse."
     else:
         how = f"Of {possible} {worst.tried:,} were tried, the most promising ones: another one may be worse."
-    lines = [*wrapped(f"Worst to lose: {what}.", width, style="bold"), *wrapped(how, width)]
-    return [*lines, *to_lines(worst.disruption, width=width, everything=everything)]
+    return [Sentence(f"Worst to lose: {what}.", "bold"), Sentence(how)]
 
 
 def _sets(worst: WorstCase) -> str:
@@ -125,7 +147,7 @@ def _group_lines(title: str, pods: Sequence[Disrupted], width: int, everything: 
         lines += wrapped(listed(names, len(names) if everything else NAMED), width)
         lines += wrapped(reason, width, first="    ", then="    ", style="red")
         for constraint in constraints:
-            lines += wrapped(constraint_text(constraint), width, first="    ", then="      ")
+            lines += wrapped(f"- {constraint_text(constraint)}", width, first="    ", then="      ")
     rest = len(pods) - sum(len(names) for _, names in shown)
     return [*lines, Line(f"and {counted(rest, 'more pod')}", "dim")] if rest else lines
 
@@ -135,7 +157,7 @@ def constraint_text(constraint: SpecConstraint) -> str:
     nodes = counted(constraint.nodes, "node")
     what = f"{constraint.kind} ({constraint.what})" if constraint.what else constraint.kind
     alone = ": without it, it would fit" if constraint.alone else ""
-    return f"- {what} rules out {nodes}{alone}"
+    return f"{what} rules out {nodes}{alone}"
 
 
 def _preempted_lines(pods: Sequence[Disrupted], width: int, everything: bool) -> list[Line]:
@@ -227,7 +249,7 @@ def audit_lines(audit: Audit, *, width: int = WIDTH, everything: bool = False) -
     At most ten pods are shown, unless `everything`.
     """
     unfit, drifted, undecided = (audit.of(each) for each in (Finding.UNFIT, Finding.DRIFTED, Finding.UNDECIDED))
-    lines = wrapped(_audit_summary(audit), width, style="red" if unfit else "green")
+    lines = flowing(audit_sentences(audit), width)
     if unfit:
         lines += [Line(""), *_reason_lines("WOULD NO LONGER FIT WHERE THEY ARE", unfit, width, everything)]
     if drifted:
@@ -235,6 +257,11 @@ def audit_lines(audit: Audit, *, width: int = WIDTH, everything: bool = False) -
     if undecided:
         lines += [Line(""), *_reason_lines("CANNOT BE DECIDED", undecided, width, everything)]
     return lines
+
+
+def audit_sentences(audit: Audit) -> list[Sentence]:
+    """How many pods would stay, and what would become of the others."""
+    return [Sentence(_audit_summary(audit), "red" if audit.of(Finding.UNFIT) else "green")]
 
 
 def _audit_summary(audit: Audit) -> str:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
+from podium.config.profiles import check_profile
 from podium.engine import Decision, Scheduler
-from podium.engine.decision import Scored, lead, not_looked_at, ranking, runner_up, scored, why
-from podium.errors import InputError
+from podium.engine.decision import Scored, lead, not_looked_at, ranking, runner_up, scored, why, why_finished
 from podium.framework.suggested_change import Obstacle, RejectedNodes
 from podium.model import Pod
 from podium.plugins.storage.storage_detail import claims_detail
 from podium.present.decision_text import NO_OBSTACLES, WIDTH, explain, obstacle_text, preemption_document, words
-from podium.present.text import API_VERSION, Column, Line, styled, table, to_csv, wrapped
+from podium.present.text import API_VERSION, Column, Line, Sentence, flowing, styled, table, to_csv, wrapped
 from podium.wording import counted
 
 if TYPE_CHECKING:
@@ -39,19 +39,14 @@ class Explained(NamedTuple):
 
 def explain_pod(scheduler: Scheduler, pod: Pod, profile: str | None = None, *, preempt: bool = False) -> Explained:
     """Decide a pod as if it were not running yet, by its own profile or another, and explain the decision."""
-    if profile is not None and profile not in scheduler.frameworks:
-        known = ", ".join(scheduler.frameworks)
-        raise InputError(f"profile {profile!r} is not in the configuration; there is {known}")
+    if profile is not None:
+        check_profile(profile, scheduler.frameworks)
     if pod.finished:
-        return Explained(Decision(pod.key, None, error=f"it has finished ({pod.status.phase}) and needs no node"))
-    spec = replace(pod.spec, node_name="", scheduler_name=profile or pod.spec.scheduler_name)
-    held = scheduler.cluster.end(pod)
-    try:
-        return _in_detail(scheduler, replace(pod, spec=spec), pod.spec.node_name, preempt=preempt)
-    finally:
-        scheduler.cluster.add(pod)
-        for claim in held:
-            scheduler.cluster.update(claim)
+        return Explained(Decision(pod.key, None, error=f"it {why_finished(pod)}"))
+    with scheduler.cluster.without(pod) as unbound:
+        if profile is not None:
+            unbound = replace(unbound, spec=replace(unbound.spec, scheduler_name=profile))
+        return _in_detail(scheduler, unbound, pod.spec.node_name, preempt=preempt)
 
 
 def _in_detail(scheduler: Scheduler, pod: Pod, runs_on: str, *, preempt: bool) -> Explained:
@@ -90,7 +85,7 @@ def about_running(explained: Explained) -> list[str]:
     if not node or decision.error:
         return []
     if node == decision.node:
-        return ["It runs there now: decided again, without it there, it would stay."]
+        return ["It runs there now, and would go there again."]
     if node in decision.totals:
         place = ranking(decision).index(node) + 1
         return [f"It runs on {node} now, which comes {_ordinal(place)} with {counted(decision.totals[node], 'point')}."]
@@ -100,7 +95,7 @@ def about_running(explained: Explained) -> list[str]:
         if node in nodes:
             return [f"It runs on {node} now, which extender {extender} left out."]
     if not_looked_at(decision):
-        return [f"It runs on {node} now, which was not looked at."]
+        return [f"It runs on {node} now, which was not checked."]
     return [f"It is bound to {node}, which is not in the input."]
 
 
@@ -120,7 +115,7 @@ def to_document(explained: Explained) -> dict[str, Any]:
         "nodes": node_counts(decision),
         "preemption": preemption_document(decision),
         "ties": list(decision.ties),
-        "runnerUp": _runner_up(decision),
+        "runnerUp": runner_up_document(decision),
         "feasible": _feasible(decision),
         "rejected": [
             {
@@ -165,7 +160,8 @@ def reasons_not_looked_at(decision: Decision) -> list[str]:
     return list(decision.absent.reasons) if decision.absent and not_looked_at(decision) else []
 
 
-def _runner_up(decision: Decision) -> dict[str, Any] | None:
+def runner_up_document(decision: Decision) -> dict[str, Any] | None:
+    """The second best node, and by how many points it is behind; None if there is none."""
     second = runner_up(decision) if decision.node is not None else None
     if second is None:
         return None
@@ -211,9 +207,7 @@ def to_rows(explained: Explained) -> str:
 
 def why_not_lines(answer: WhyNot, *, width: int = WIDTH) -> list[Line]:
     """Where the pod goes, what keeps it off the node, and which changes would send it there."""
-    sentences = list(_words(answer))
-    lines = [line for sentence in sentences for line in wrapped(sentence, width)]
-    lines[0] = lines[0]._replace(style="green" if answer.goes_there else "red")
+    lines = flowing(why_not_sentences(answer), width)
     if answer.blockers and not answer.decision.error:
         lines += [Line(""), Line(f"WHAT KEEPS IT OFF {answer.node}", "bold")]
         for status in answer.blockers:
@@ -225,6 +219,12 @@ def why_not_lines(answer: WhyNot, *, width: int = WIDTH) -> list[Line]:
     if not answer.goes_there:
         lines += [Line(""), *_suggestion_lines(answer, width)]
     return lines
+
+
+def why_not_sentences(answer: WhyNot) -> list[Sentence]:
+    """Where the pod goes, and whether it fits on the node."""
+    first, *others = _words(answer)
+    return [Sentence(first, "green" if answer.goes_there else "red"), *map(Sentence, others)]
 
 
 def _words(answer: WhyNot) -> Iterator[str]:

@@ -15,8 +15,10 @@ from podium.present.text import (
     API_VERSION,
     Column,
     Line,
+    Sentence,
     amount,
     fitting,
+    flowing,
     share,
     styled,
     table,
@@ -71,9 +73,9 @@ def to_lines(simulation: Simulation, *, width: int = WIDTH, everything: bool = F
     At most ten workloads and nodes are shown, unless `everything`.
     """
     if not simulation.placements:
-        return [Line("Nothing is pending: no pod of the input waits for a node.", "green")]
+        return flowing([summary(simulation)], width)
     return [
-        _summary(simulation),
+        *flowing([summary(simulation)], width),
         Line(""),
         *_workload_lines(workloads(simulation), width, everything),
         *_pending_lines(simulation, width, everything),
@@ -85,16 +87,18 @@ def to_lines(simulation: Simulation, *, width: int = WIDTH, everything: bool = F
     ]
 
 
-def _summary(simulation: Simulation) -> Line:
+def summary(simulation: Simulation) -> Sentence:
+    """How many of the pending pods fit."""
+    if not simulation.placements:
+        return Sentence("Nothing is pending: no pod of the input waits for a node.", "green")
     pods = counted(len(simulation.placements), "pending pod")
     if simulation.fits:
-        return Line(f"{pods}: all fit." if len(simulation.placements) > 1 else f"{pods}: it fits.", "green")
+        return Sentence(f"{pods}: all fit." if len(simulation.placements) > 1 else f"{pods}: it fits.", "green")
     if not simulation.placed:
-        return Line(f"{pods}: {'none fits' if len(simulation.placements) > 1 else 'it does not fit'}.", "red")
+        return Sentence(f"{pods}: {'none fits' if len(simulation.placements) > 1 else 'it does not fit'}.", "red")
     fit, do_not = len(simulation.placed), len(simulation.pending)
-    return Line(
-        f"{pods}: {fit:,} {'fits' if fit == 1 else 'fit'}, {do_not:,} {'does' if do_not == 1 else 'do'} not.", "red"
-    )
+    verbs = ("fits" if fit == 1 else "fit", "does" if do_not == 1 else "do")
+    return Sentence(f"{pods}: {fit:,} {verbs[0]}, {do_not:,} {verbs[1]} not.", "red")
 
 
 def _workload_lines(found: Sequence[WorkloadPlacement], width: int, everything: bool) -> list[Line]:
@@ -422,8 +426,9 @@ def timeline_lines(result: TimelineResult, *, width: int = WIDTH) -> list[Line]:
             f"{time_label(result.end)} simulated, {counted(len(result.lives), 'pod')} came, {len(bound):,} got a node",
             "bold",
         ),
-        Line(f"waited for it: {_quantiles([life.waited or 0.0 for life in bound])}"),
     ]
+    if bound:
+        lines.append(Line(f"waited for a node: {_quantiles([life.waited or 0.0 for life in bound])}"))
     lines += _happened(result)
     lines += _scaling(result)
     lines += [*_fullness(result), *_unplaced(result.unplaced)]
@@ -438,8 +443,6 @@ def _within(width: int, line: Line) -> list[Line]:
 
 
 def _quantiles(waits: Sequence[float]) -> str:
-    if not waits:
-        return "no pod got one"
     ordered = sorted(waits)
     shares = ((0.5, "half"), (0.9, "90%"), (0.99, "99%"), (1.0, "all"))
     return ", ".join(f"{name} at most {_waiting_time(_quantile(ordered, share))}" for share, name in shares)
@@ -458,7 +461,8 @@ def _happened(result: TimelineResult) -> list[Line]:
     reasons = Counter(str(record["reason"]) for record in result.log if record["event"] == "evict")
     evicted = ", ".join(f"{number} {reason}" for reason, number in sorted(reasons.items()))
     parts = [f"finished: {counts['finish']}", f"lost with their node: {counts['lost']}"]
-    parts += [f"evicted: {counts['evict']}" + (f" ({evicted})" if evicted else ""), f"made anew: {counts['create']}"]
+    parts.append(f"evicted: {counts['evict']}" + (f" ({evicted})" if evicted else ""))
+    parts.append(f"created by controllers: {counts['create']}")
     return [Line("; ".join(parts))]
 
 
@@ -482,7 +486,9 @@ def _fullness(result: TimelineResult) -> list[Line]:
     if not result.samples:
         return []
     deepest = max(result.samples, key=lambda sample: sample.queued)
-    lines = [Line(f"queue: at most {counted(deepest.queued, 'pod')}, at {time_label(deepest.time)}")]
+    lines = []
+    if result.lives:
+        lines.append(Line(f"queue: at most {counted(deepest.queued, 'pod')}, at {time_label(deepest.time)}"))
     for name in resources_of(result.samples):
         mean, most = mean_utilisation(result.samples, name), max(one.utilisation(name) for one in result.samples)
         if most or name in ALWAYS_SHOWN:

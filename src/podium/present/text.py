@@ -124,6 +124,30 @@ class Line(NamedTuple):
     style: str = ""
 
 
+class Sentence(NamedTuple):
+    """A sentence of an answer, with its style and its indents in a text."""
+
+    text: str
+    style: str = ""
+    first: str = ""
+    """What stands before it; the lines after the first are indented by `then`."""
+    then: str = ""
+
+    @property
+    def alone(self) -> str:
+        """The sentence outside of a text with indents."""
+        return f"{self.first}{self.text}".strip()
+
+
+def flowing(sentences: Iterable[Sentence], width: int) -> list[Line]:
+    """Each sentence in lines of at most `width`."""
+    return [
+        line
+        for each in sentences
+        for line in wrapped(each.text, width, first=each.first, then=each.then, style=each.style)
+    ]
+
+
 def wrapped(text: str, width: int, *, first: str = "", then: str = "", style: str = "") -> list[Line]:
     """The text in lines of at most `width`, the first and the following ones indented as given."""
     text = _unbroken(without_domain(text))

@@ -69,11 +69,11 @@ def _left_out(tuning: Tuning | TimelineTuning) -> Iterator[str]:
     """Which weights were not searched, and why."""
     weights = tuning.today.settings.weights
     if tuning.left_out and len(tuning.left_out) == len(weights):
-        yield "No weight was searched: at most one plugin tells nodes apart, and any weight of it does the same."
+        yield "No weight was searched: at most one plugin scores nodes differently, so its weight does not matter."
     elif tuning.left_out:
-        verb = "scores" if len(tuning.left_out) == 1 else "score"
+        subject, verb = ("weight", "scores") if len(tuning.left_out) == 1 else ("weights", "score")
         pods = "every pod looked at" if tuning.sampled else "every pod"
-        yield f"Left as they are: the weights of {joined(tuning.left_out)}, which {verb} all nodes alike for {pods}."
+        yield f"Not searched: the {subject} of {joined(tuning.left_out)}, which {verb} all nodes alike for {pods}."
 
 
 def _pending(trial: Trial) -> str:

@@ -10,7 +10,7 @@ from podium.engine.release import OLD_RELEASES, release_of
 from podium.errors import InputError
 from podium.present import comparison
 from podium.present.decision_text import TOP, WIDTH
-from podium.present.text import API_VERSION, Column, Line, styled, table, to_csv, wrapped
+from podium.present.text import API_VERSION, Column, Line, Sentence, flowing, styled, table, to_csv, wrapped
 from podium.rules import DIFFERENCES, RELEASE_NAMES, Difference, gates_of
 from podium.wording import counted, joined
 
@@ -27,7 +27,7 @@ def to_lines(upgrade: Upgrade, *, width: int = WIDTH, everything: bool = False) 
 
     At most ten pods and workloads are shown, unless `everything`.
     """
-    lines = list(summary(upgrade, width))
+    lines = flowing(sentences(upgrade), width)
     lines += _configuration_lines(upgrade, width)
     if upgrade.changed:
         lines += [Line(""), *_cause_lines(upgrade, width)]
@@ -40,19 +40,18 @@ def to_lines(upgrade: Upgrade, *, width: int = WIDTH, everything: bool = False) 
     return lines
 
 
-def summary(upgrade: Upgrade, width: int) -> Iterator[Line]:
-    """The answer in sentences."""
+def sentences(upgrade: Upgrade) -> Iterator[Sentence]:
+    """How many pods change, and how many may go elsewhere by chance."""
     counts = {kind: sum(pod.kind is kind for pod in upgrade.changed) for kind in ChangeKind}
     style = "green" if upgrade.is_harmless else "red"
     of = f"From {upgrade.before.name} to {upgrade.after.name}"
     if not upgrade.changed:
-        yield from wrapped(f"{of}, none of {counted(upgrade.decided, 'pod')} changes.", width, style=style)
+        yield Sentence(f"{of}, none of {counted(upgrade.decided, 'pod')} changes.", style)
     else:
         parts = [f"{counts[kind]:,} {SAID[kind][counts[kind] != 1]}" for kind in SAID if counts[kind]]
-        yield from wrapped(f"{of}, of {counted(upgrade.decided, 'pod')} {joined(parts)}.", width, style=style)
+        yield Sentence(f"{of}, of {counted(upgrade.decided, 'pod')} {joined(parts)}.", style)
     if upgrade.ties:
-        others = f"{counted(upgrade.ties, 'pod')} may go elsewhere by chance: nodes share the highest score."
-        yield from wrapped(others, width)
+        yield Sentence(f"{counted(upgrade.ties, 'pod')} may go elsewhere by chance: nodes share the highest score.")
 
 
 def _configuration_lines(upgrade: Upgrade, width: int) -> Iterator[Line]:
@@ -69,7 +68,7 @@ def _configuration_lines(upgrade: Upgrade, width: int) -> Iterator[Line]:
             for problem in problems:
                 yield from wrapped(problem, width, first="  ", then="    ", style=style)
     for release in changes.unread_by:
-        text = f"  {release} decides with its defaults in what follows."
+        text = f"  {release} decides with its defaults below."
         yield from wrapped(text, width, then="  ", style="dim")
 
 
@@ -269,5 +268,5 @@ def release_rows(release: str | None = None) -> str:
         (each.name, one.area, one.name, one.sentence) for each in listed_releases(release) for one in each.differences
     ]
     if not rows:
-        raise InputError(f"nothing is listed of {release}; only v1.29 and later have differences by name")
+        raise InputError(f"{release} has no list of differences; only v1.29 and later have one")
     return to_csv(("release", "area", "name", "sentence"), rows)

@@ -88,7 +88,7 @@ from podium.releases.resource_priorities import (
     RequestedToCapacityRatioPriority,
     ResourceLimitsPriority,
 )
-from podium.releases.rules import FIRST_DEFAULT_PRIORITIES, V1_8, V1_14, Rules, of_release
+from podium.releases.rules import FIRST_DEFAULT_PRIORITIES, V1_8, V1_14, OldReleaseRules, of_release
 
 PREDICATE_ORDER = (
     *("CheckNodeCondition", "CheckNodeUnschedulable", "GeneralPredicates", "HostName", "PodFitsHostPorts"),
@@ -119,7 +119,7 @@ _DEFAULT_PREDICATES = frozenset(
 _CONDITIONS = frozenset(("CheckNodeCondition", "CheckNodeMemoryPressure", "CheckNodeDiskPressure"))
 
 
-def _named(plugins: Iterable[type[Plugin]], rules: Rules) -> dict[str, type[Plugin]]:
+def _named(plugins: Iterable[type[Plugin]], rules: OldReleaseRules) -> dict[str, type[Plugin]]:
     found = {plugin.name: of_release(plugin, rules) for plugin in plugins}
     if PodFitsHostPorts.name in found:
         found["PodFitsPorts"] = of_release(PodFitsHostPorts, rules, "PodFitsPorts")
@@ -179,7 +179,7 @@ _VALID_NAME = re.compile(r"[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])")
 class Catalog:
     """The predicates and priorities of a release with some feature gates."""
 
-    rules: Rules
+    rules: OldReleaseRules
     predicates: Mapping[str, type[Plugin]]
     priorities: Mapping[str, type[Plugin]]
     mandatory: frozenset[str]
@@ -284,7 +284,9 @@ def _choose_listed(choice: _Choice, catalog: Catalog, policy: Policy, own: Regis
         choice.priorities = dict(catalog.default_priorities)
 
 
-def _choose_one(choice: _Choice, one: PredicatePolicy | PriorityPolicy, known: set[str], rules: Rules) -> None:
+def _choose_one(
+    choice: _Choice, one: PredicatePolicy | PriorityPolicy, known: set[str], rules: OldReleaseRules
+) -> None:
     """Create the plugin of a predicate or priority with an argument; refuse an unknown one without an argument."""
     is_predicate = isinstance(one, PredicatePolicy)
     check_arguments(one, "predicate" if is_predicate else "priority")
@@ -299,7 +301,7 @@ def _choose_one(choice: _Choice, one: PredicatePolicy | PriorityPolicy, known: s
         )
 
 
-def _predicate_of(predicate: PredicatePolicy, rules: Rules) -> tuple[type[Plugin], object]:
+def _predicate_of(predicate: PredicatePolicy, rules: OldReleaseRules) -> tuple[type[Plugin], object]:
     """The predicate for an argument, under the user's name for it."""
     if predicate.service_affinity is not None:
         affinity = ServiceAffinityArgs(affinity_labels=predicate.service_affinity)
@@ -310,7 +312,7 @@ def _predicate_of(predicate: PredicatePolicy, rules: Rules) -> tuple[type[Plugin
     return of_release(CheckNodeLabelPresence, rules, predicate.name), NodeLabelArgs(**{side: presence.labels})
 
 
-def _priority_of(priority: PriorityPolicy, rules: Rules) -> tuple[type[Plugin], object]:
+def _priority_of(priority: PriorityPolicy, rules: OldReleaseRules) -> tuple[type[Plugin], object]:
     """The priority for an argument, under the user's name for it."""
     if priority.service_anti_affinity is not None:
         spread = ServiceAffinityArgs(anti_affinity_labels_preference=(priority.service_anti_affinity,))

@@ -20,12 +20,12 @@ from podium.plugins.image_locality import LEAST, MOST_PER_CONTAINER, image_fixes
 from podium.plugins.node_affinity import preference_fixes
 from podium.plugins.node_filters import TaintToleration, preferred_taint_fixes
 from podium.releases._predicates import NodeLabelArgs, has_labels
-from podium.releases.rules import OfRelease, Rules
+from podium.releases.rules import OfRelease, OldReleaseRules
 
 PREFER_AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 
 
-def normalize_scores(scores: Ints, rules: Rules, *, reverse: bool = False) -> Ints:
+def normalize_scores(scores: Ints, rules: OldReleaseRules, *, reverse: bool = False) -> Ints:
     """Scale so that the highest score becomes the best or, with `reverse`, so that zero does."""
     highest, best = int(scores.max(initial=0)), rules.max_score
     if highest == 0:

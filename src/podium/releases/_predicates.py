@@ -14,7 +14,15 @@ from podium.cluster.pods import ANY_IP, HostPort
 from podium.errors import SelectorError
 from podium.framework import CycleState, Status, Verdict
 from podium.framework.plugin import PodView
-from podium.framework.suggested_change import Change, Obstacle, RejectedNodes, RejectedPod, label_node, uncordon
+from podium.framework.suggested_change import (
+    Change,
+    Obstacle,
+    RejectedNodes,
+    RejectedPod,
+    SpecPart,
+    label_node,
+    uncordon,
+)
 from podium.model import Node, Pod, PodSpec, Taint
 from podium.model.quantity import parse_quantity
 from podium.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended_resource
@@ -139,6 +147,7 @@ class PodFitsHostPorts(Predicate):
     """Reject nodes where a host port of the pod is in use."""
 
     name = "PodFitsHostPorts"
+    constraint = SpecPart.PORT
     reads = Aspect.PORTS
 
     def sign(self, pod: PodView) -> Hashable:
@@ -166,6 +175,7 @@ class MatchNodeSelector(Predicate):
     """Reject nodes that the pod's nodeSelector or required node affinity excludes."""
 
     name = "MatchNodeSelector"
+    constraint = SpecPart.NODE_AFFINITY
     reads = Aspect.LABELS
 
     def sign(self, pod: PodView) -> Hashable:

@@ -18,7 +18,7 @@ from podium.model import LabelSelector, Pod, ReplicaSet, ReplicationController, 
 from podium.model.objects import BETA_REGION, BETA_ZONE, REGION, ZONE
 from podium.model.selectors import Labels, Requirement, Selector, label_selector, match_labels
 from podium.plugins.spread_constraints import NO_PODS, pod_services
-from podium.releases.rules import SERVICE_AFFINITY, OfRelease, Rules, rejection_status
+from podium.releases.rules import SERVICE_AFFINITY, OfRelease, OldReleaseRules, rejection_status
 
 
 class AnySelector(NamedTuple):
@@ -34,7 +34,7 @@ class AnySelector(NamedTuple):
         return any(selector.matches(labels) for selector in self.selectors)
 
 
-def pod_selectors(pod: Pod, cluster: Cluster, rules: Rules, *, services_only: bool = False) -> list[Selector]:
+def pod_selectors(pod: Pod, cluster: Cluster, rules: OldReleaseRules, *, services_only: bool = False) -> list[Selector]:
     """The selectors of everything that selects the pod by its labels, without repetition."""
     selectors = [match_labels(service.spec.selector or {}) for service in pod_services(pod, cluster)]
     if not services_only and pod.metadata.labels:
@@ -225,7 +225,7 @@ class SelectorSpread(OfRelease, ScorePlugin):
         return to_int64(np.where(zones >= 0, with_zone, total))
 
 
-def _zone_scores(zones: Ints, scores: Ints, rules: Rules) -> Floats:
+def _zone_scores(zones: Ints, scores: Ints, rules: OldReleaseRules) -> Floats:
     counts: Floats = np.bincount(zones[zones >= 0], weights=scores[zones >= 0]).astype(np.float64)
     most = float(counts.max())
     found: Floats = np.full(len(counts), np.nan if rules.spread_zone_divides_by_zero else float(rules.max_score))
@@ -239,7 +239,7 @@ def to_int64(numbers: Floats) -> Ints:
     return np.where(np.isnan(numbers), _SMALLEST, np.nan_to_num(numbers).astype(np.int64))
 
 
-def zone_codes(nodes: Nodes, rules: Rules) -> Ints:
+def zone_codes(nodes: Nodes, rules: OldReleaseRules) -> Ints:
     """A number per node, equal for nodes of the same region and zone; -1 for a node without both labels."""
     known: Interned[str] = Interned()
     known.code("")
@@ -250,7 +250,7 @@ def zone_codes(nodes: Nodes, rules: Rules) -> Ints:
     return np.where(pairs == 0, -1, codes)
 
 
-def _label_codes(nodes: Nodes, labels: tuple[str, str], known: Interned[str], rules: Rules) -> Ints:
+def _label_codes(nodes: Nodes, labels: tuple[str, str], known: Interned[str], rules: OldReleaseRules) -> Ints:
     """The code in `known` of each node's beta label or, in releases that read it, of its stable label."""
 
     def read(label: str) -> Ints:

@@ -15,7 +15,7 @@ from podium.cluster.columns import Ints, Mask
 from podium.config.plugin_args import PodTopologySpreadArgs
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
-from podium.framework.suggested_change import Change, RejectedPod
+from podium.framework.suggested_change import Change, RejectedPod, SpecPart
 from podium.model import Pod, TopologySpreadConstraint
 from podium.model.selectors import Selector, label_selector, required_node_affinity
 from podium.plugins.inter_pod_affinity import InterPodAffinity, existing_terms, own_terms
@@ -171,6 +171,7 @@ class LegacyPodTopologySpread(OfRelease, PreFilterPlugin, FilterPlugin, PreScore
 
     name = "PodTopologySpread"
     title = "Spread"
+    constraint = SpecPart.SPREAD
     REASON = "node(s) didn't match pod topology spread constraints"
 
     def __init__(self, args: object = None) -> None:

@@ -17,7 +17,7 @@ from podium.config.plugin_args import ResourceSpec, UtilizationShapePoint
 from podium.config.types import ExtenderConfig
 from podium.errors import ConfigError
 from podium.framework import Plugin, Registry, Status
-from podium.releases.rules import Rules
+from podium.releases.rules import OldReleaseRules
 
 KIND, API_VERSION = "Policy", "v1"
 MAX_WEIGHT = (2**63 - 1) // 10
@@ -34,7 +34,7 @@ _RESOURCE_FIELDS = ("name", "ignoredByScheduler")
 class PolicyProblems(Problems):
     """The problems of a Policy in a release that refuses unknown fields, or ignores them and continues."""
 
-    def __init__(self, rules: Rules, *, strict: bool) -> None:
+    def __init__(self, rules: OldReleaseRules, *, strict: bool) -> None:
         super().__init__()
         self.rules, self._strict = rules, strict
         self.unknown_fields: list[str] = []
@@ -136,7 +136,7 @@ def is_policy(document: object) -> bool:
     return isinstance(document, Mapping) and document.get("kind") == KIND
 
 
-def parse_policy(document: object, rules: Rules) -> Policy:
+def parse_policy(document: object, rules: OldReleaseRules) -> Policy:
     """Read a Policy document as a release does; ConfigError if it cannot be decoded."""
     problems = PolicyProblems(rules, strict=rules.refuses_unknown_fields)
     if not isinstance(document, Mapping) or document.get("kind") != KIND:

@@ -17,7 +17,7 @@ from podium.releases._algorithms import Catalog, configure, v1_8_catalog, v1_14_
 from podium.releases._framework_v118 import V1ALPHA2, configure_v1alpha2
 from podium.releases.policy import API_VERSION, KIND, is_policy, legacy_dict, parse_policy
 from podium.releases.policy_v118 import configure_policy, provider_priorities
-from podium.releases.rules import V1_8, V1_14, V1_18, Rules
+from podium.releases.rules import V1_8, V1_14, V1_18, OldReleaseRules
 from podium.rules import RELEASE_NAMES, rules_of
 
 
@@ -58,9 +58,7 @@ class OldRelease(Release):
         for name in gates:
             if name not in self.gates:
                 known = ", ".join(sorted(self.gates))
-                raise InputError(
-                    f"feature gate {name} is not one that {self.name} has and Podium models; there are {known}"
-                )
+                raise InputError(f"feature gate {name} is not one that {self.name} has and Podium models; use {known}")
         return replace(self, feature_gates={**self.feature_gates, **gates})
 
     def shape(self, decision: Decision) -> dict[str, Any]:
@@ -101,7 +99,7 @@ def _v1_18(document: Config, behaviour: ReleaseBehaviour, options: Options, regi
     return configure_v1alpha2(document, behaviour, options, own)
 
 
-def _algorithms(rules: Rules, catalog: Callable[[Mapping[str, bool]], Catalog]) -> Configure:
+def _algorithms(rules: OldReleaseRules, catalog: Callable[[Mapping[str, bool]], Catalog]) -> Configure:
     def read(document: Config, behaviour: ReleaseBehaviour, options: Options, registry: Registry) -> Setup:
         if document is not None and not is_policy(document):
             raise ConfigError([f"{rules.release} reads an object of kind Policy and apiVersion v1"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -12,13 +12,13 @@ import numpy as np
 
 from podium.cluster import Aspect, Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, round_half_away
-from podium.config.plugin_args import CPU_AND_MEMORY, ResourceSpec, UtilizationShapePoint
+from podium.config.plugin_args import CPU_AND_MEMORY, ResourceSpec, UtilizationShapePoint, value_on_shape
 from podium.framework import CycleState, ScorePlugin
 from podium.framework.plugin import PodView
 from podium.model import Container, Pod, PodSpec, ResourceList
 from podium.model.quantity import milli_value, parse_quantity, value
 from podium.model.resources import CPU, DEFAULT_REQUESTS, EPHEMERAL_STORAGE, HUGE_PAGES, MEMORY, is_scalar_resource
-from podium.releases.rules import OfRelease, Rules
+from podium.releases.rules import OfRelease, OldReleaseRules
 
 _PLAIN = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _OLD_GPU = "alpha.kubernetes.io/nvidia-gpu"
@@ -28,7 +28,7 @@ Amounts = dict[str, int]
 
 
 @lru_cache(maxsize=4096)
-def is_tracked(resource: str, rules: Rules) -> bool:
+def is_tracked(resource: str, rules: OldReleaseRules) -> bool:
     """Whether a release counts a resource at all."""
     if resource in _PLAIN or rules.tracks_prefixed_resources:
         return resource in _PLAIN or is_scalar_resource(resource)
@@ -50,7 +50,7 @@ class PodUsage(NamedTuple):
     """The amount of a resource that it adds to a node's score while it is being scheduled."""
 
 
-def pod_usage(info: PodInfo, rules: Rules) -> PodUsage:
+def pod_usage(info: PodInfo, rules: OldReleaseRules) -> PodUsage:
     """A pod's requests and usage; computed once for pods with the same spec."""
     key = ("legacy usage", rules.release)
     found: PodUsage | None = info.memo.get(key)
@@ -59,7 +59,7 @@ def pod_usage(info: PodInfo, rules: Rules) -> PodUsage:
     return found
 
 
-def _usage(pod: Pod, rules: Rules) -> PodUsage:
+def _usage(pod: Pod, rules: OldReleaseRules) -> PodUsage:
     containers, init = pod.spec.containers, pod.spec.init_containers
     running: Amounts = {}
     for container in containers:
@@ -107,7 +107,7 @@ DEFAULT_AMOUNTS = {CPU: milli_value(DEFAULT_REQUESTS[CPU]), MEMORY: value(DEFAUL
 """`DEFAULT_REQUESTS` in milli-cpu and bytes."""
 
 
-def _amounts(resources: ResourceList, rules: Rules) -> Amounts:
+def _amounts(resources: ResourceList, rules: OldReleaseRules) -> Amounts:
     return {name: amount_of(name, resources) for name in resources if is_tracked(name, rules)}
 
 
@@ -119,7 +119,7 @@ def _add(total: Amounts, more: Mapping[str, int]) -> None:
 class RowUsage:
     """The usage of the pods on every row in one release; it catches up with the cluster when it is read."""
 
-    def __init__(self, cluster: Cluster, rules: Rules) -> None:
+    def __init__(self, cluster: Cluster, rules: OldReleaseRules) -> None:
         self._rules = rules
         self._columns = cluster.columns
         self._log = cluster.logs[Aspect.PODS]
@@ -171,7 +171,7 @@ class RowUsage:
 _OF_CLUSTER: WeakKeyDictionary[Cluster, dict[str, RowUsage]] = WeakKeyDictionary()
 
 
-def usage_of(cluster: Cluster, rules: Rules) -> RowUsage:
+def usage_of(cluster: Cluster, rules: OldReleaseRules) -> RowUsage:
     """The usage of a cluster's pods in a release."""
     known = _OF_CLUSTER.setdefault(cluster, {})
     found = known.get(rules.release)
@@ -264,8 +264,8 @@ class RequestedToCapacityRatioPriority(ResourcePriority):
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
         ratio = args if isinstance(args, RatioArgs) else RatioArgs()
-        scale = self.rules.max_score // 10
-        self._curve = np.array([_at(ratio.shape, scale, percent) for percent in range(101)], dtype=np.int64)
+        scores = [value_on_shape(ratio.shape, percent, self.rules.max_score) for percent in range(101)]
+        self._curve = np.array(scores, dtype=np.int64)
         self.resources = ratio.resources
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
@@ -281,18 +281,6 @@ class RequestedToCapacityRatioPriority(ResourcePriority):
         if not self.rules.ratio_leaves_out_zeros:
             return total // np.maximum(weights, 1)
         return np.where(weights == 0, 0, round_half_away(total / np.maximum(weights, 1)))
-
-
-def _at(shape: Sequence[UtilizationShapePoint], scale: int, percent: int) -> int:
-    """The score at a utilization; the increase since the last point is truncated toward zero."""
-    points = [(point.utilization, point.score * scale) for point in shape]
-    for place, (x, y) in enumerate(points):
-        if percent <= x:
-            if place == 0:
-                return y
-            last_x, last_y = points[place - 1]
-            return last_y + int((y - last_y) * (percent - last_x) / (x - last_x))
-    return points[-1][1]
 
 
 class ResourceLimitsPriority(OfRelease, ScorePlugin):

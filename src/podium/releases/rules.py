@@ -24,7 +24,7 @@ def _in_turn(v1_8: object, v1_14: object, v1_18: object) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rules:
+class OldReleaseRules:
     """How one release counts, compares, scores and words its messages."""
 
     release: str = _in_turn("v1.8", "v1.14", "v1.18")
@@ -102,7 +102,8 @@ class Rules:
 
 
 V1_8, V1_14, V1_18 = (
-    Rules(**{rule.name: rule.metadata["values"][place] for rule in fields(Rules)}) for place in range(3)
+    OldReleaseRules(**{rule.name: rule.metadata["values"][place] for rule in fields(OldReleaseRules)})
+    for place in range(3)
 )
 
 RULES = {rules.release: rules for rules in (V1_8, V1_14, V1_18)}
@@ -122,13 +123,13 @@ FIRST_DEFAULT_PRIORITIES = {
 class OfRelease:
     """A plugin that several releases have; `of_release` gives it the rules of one of them."""
 
-    rules: Rules = V1_14
+    rules: OldReleaseRules = V1_14
 
     def events_to_register(self) -> None:
         """These releases have no queueing hints: any event may help a waiting pod."""
 
 
-def of_release(plugin: type[P], rules: Rules, name: str = "") -> type[P]:
+def of_release(plugin: type[P], rules: OldReleaseRules, name: str = "") -> type[P]:
     """The plugin of one release, under the release's name for it."""
     members = {"rules": rules, "name": name or plugin.name, "__doc__": plugin.__doc__, "__module__": plugin.__module__}
     return type(plugin.__name__, (plugin,), members)
@@ -141,7 +142,7 @@ class Reason(NamedTuple):
     sentence: str
     resolvable: bool = False
 
-    def text(self, rules: Rules) -> str:
+    def text(self, rules: OldReleaseRules) -> str:
         return self.name if rules.bare_reasons else self.sentence
 
 
@@ -198,12 +199,12 @@ class Predicate(OfRelease, FilterPlugin):
         return Verdict(codes, partial(_status, [failure.reason for failure in found], self.rules))
 
 
-def _status(reasons: Sequence[Reason], rules: Rules, code: int) -> Status:
+def _status(reasons: Sequence[Reason], rules: OldReleaseRules, code: int) -> Status:
     """The status for a code with one bit per reason."""
     return rejection_status([reason for place, reason in enumerate(reasons) if code & (1 << place)], rules)
 
 
-def rejection_status(reasons: Sequence[Reason], rules: Rules) -> Status:
+def rejection_status(reasons: Sequence[Reason], rules: OldReleaseRules) -> Status:
     """The status of a node that fails for these reasons; evicting pods helps only if it helps against all of them."""
     texts = tuple(reason.text(rules) for reason in reasons)
     resolvable = all(reason.resolvable for reason in reasons)

@@ -186,7 +186,7 @@ def enabled_gates(release: str, asked: Mapping[str, bool]) -> dict[str, bool]:
             )
         if stage is None:
             known = ", ".join(sorted(other.name for other in GATES.values() if other.stage(release) is not None))
-            raise InputError(f"feature gate {name} is not one that {release} has and Podium models; there are {known}")
+            raise InputError(f"feature gate {name} is not one that {release} has and Podium models; use {known}")
         if stage.locked and value != stage.default:
             raise InputError(f"feature gate {name} is locked to {_shown(stage.default)} in {release}; leave it out")
         enabled[name] = value

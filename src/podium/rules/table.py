@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from podium.errors import InputError
 from podium.rules._gates import GATES, NEWEST, RELEASE_NAMES, enabled_gates, is_at_least
 
-SCORES, FILTERS, RESOURCES, VOLUMES = "scores", "filters", "what a pod counts for", "volumes"
+SCORES, FILTERS, RESOURCES, VOLUMES = "scores", "filters", "requests of pods", "volumes"
 MESSAGES, PREEMPTION, CONFIGURATION, DEVICES, CYCLE, QUEUE = (
     "messages",
     "preemption",
@@ -41,33 +41,37 @@ class Rules:
     balanced_allocation_compares_before_and_after: bool = _since(
         "v1.36",
         SCORES,
-        "NodeResourcesBalancedAllocation scores how the pod changes a node's balance, not the balance it leads to.",
+        "NodeResourcesBalancedAllocation scores how the pod changes a node's balance, not the balance with the pod.",
     )
     balanced_allocation_skips_best_effort: bool = _since(
         "v1.33", SCORES, "NodeResourcesBalancedAllocation does not score pods that request none of its resources."
     )
     scores_returned_nodes: bool = _since(
-        "v1.33", SCORES, "Node objects that a filter extender sends back are scored as sent, as nodes without pods."
+        "v1.33", SCORES, "Node objects that a filter extender sends back are scored as sent, without the pods on them."
     )
     image_locality_counts_init_containers: bool = _since(
         "v1.30", SCORES, "ImageLocality counts the images of init containers."
     )
     image_locality_counts_volumes: bool = _since("v1.36", SCORES, "ImageLocality counts the images of image volumes.")
     image_locality_expects_volumes: bool = _since(
-        "v1.37", SCORES, "ImageLocality raises the size that scores 100 by 1000 MiB for each image volume."
+        "v1.37", SCORES, "ImageLocality raises the image size that scores 100 by 1000 MiB for each image volume."
     )
     dynamic_resources_scores: bool = _since("v1.35", SCORES, "DynamicResources scores nodes, with weight 2.")
     node_affinity_skips_score: bool = _since(
-        "v1.30", SCORES, "NodeAffinity does not score pods without preferred terms, instead of giving every node 0."
+        "v1.30", SCORES, "NodeAffinity does not score pods without preferred terms; before v1.30, every node got 0."
     )
     volume_binding_skips_score: bool = _since(
-        "v1.30", SCORES, "VolumeBinding does not score where storage scoring is off, instead of giving every node 0."
+        "v1.30", SCORES, "VolumeBinding does not score while storage scoring is off; before v1.30, every node got 0."
     )
     scores_storage_capacity: bool = _gated(
-        "StorageCapacityScoring", SCORES, "VolumeBinding prefers nodes where a volume takes less of the storage there."
+        "StorageCapacityScoring",
+        SCORES,
+        "VolumeBinding prefers nodes where the volume takes a smaller share of the available storage.",
     )
     scores_volume_capacity: bool = _gated(
-        "VolumeCapacityPriority", SCORES, "VolumeBinding prefers nodes whose volumes are hardly larger than asked for."
+        "VolumeCapacityPriority",
+        SCORES,
+        "VolumeBinding prefers nodes whose volumes are only a little larger than requested.",
     )
     min_domains: bool = _gated("MinDomainsInPodTopologySpread", FILTERS, "PodTopologySpread reads minDomains.")
     node_inclusion_policies: bool = _gated(
@@ -76,234 +80,260 @@ class Rules:
         "PodTopologySpread reads nodeAffinityPolicy and nodeTaintsPolicy.",
     )
 
-    # -- what a pod counts for
+    # -- requests of pods
     sidecars_add_to_non_zero_requests: bool = _since(
-        "v1.32", RESOURCES, "Sidecars of running pods add to what NodeResourcesFit scores by."
+        "v1.32", RESOURCES, "Sidecars of running pods count in the requests that NodeResourcesFit scores by."
     )
     in_place_resize: bool = _gated(
-        "InPlacePodVerticalScaling", RESOURCES, "A container that is being resized counts with the larger amount."
+        "InPlacePodVerticalScaling",
+        RESOURCES,
+        "While a container is resized, the larger of its old and new requests counts.",
     )
     resize_compares_sums: bool = _since(
-        "v1.37", RESOURCES, "A pod that is being resized counts with the largest of three sums over its containers."
+        "v1.37", RESOURCES, "While a pod is resized, its requests are summed in three ways, and the largest sum counts."
     )
     pod_level_resources: bool = _gated(
-        "PodLevelResources", RESOURCES, "Requests of the pod as a whole (spec.resources) replace those of containers."
+        "PodLevelResources", RESOURCES, "Pod-level requests (spec.resources) replace those of the containers."
     )
-    pod_level_huge_pages: bool = _since("v1.33", RESOURCES, "A pod as a whole may request huge pages.")
+    pod_level_huge_pages: bool = _since("v1.33", RESOURCES, "Pod-level requests may include huge pages.")
     pod_level_resize: bool = _gated(
-        "InPlacePodLevelResourcesVerticalScaling", RESOURCES, "Requests of the pod as a whole can be resized in place."
+        "InPlacePodLevelResourcesVerticalScaling", RESOURCES, "Pod-level requests can be resized in place."
     )
     pod_level_defaults_from_containers: bool = _gated(
         "PodLevelResourcesFixDefaulting",
         RESOURCES,
-        "What a pod as a whole does not request is filled in from its containers, also where it has no limits.",
+        "Missing pod-level requests are filled in from the containers, also without pod-level limits.",
     )
     match_label_keys_in_pod_affinity: bool = _gated(
-        "MatchLabelKeysInPodAffinity", FILTERS, "matchLabelKeys and mismatchLabelKeys of pod affinity terms count."
+        "MatchLabelKeysInPodAffinity", FILTERS, "Pod affinity terms use their matchLabelKeys and mismatchLabelKeys."
     )
-    sidecar_host_ports: bool = _since("v1.33", FILTERS, "Host ports of sidecars count.")
+    sidecar_host_ports: bool = _since("v1.33", FILTERS, "NodePorts counts the host ports of sidecars.")
 
     # -- filters
     too_small_nodes_are_unresolvable: bool = _since(
         "v1.34",
         FILTERS,
-        "A node whose whole allocatable is less than the request is unresolvable: preemption does not try it.",
+        "Preemption does not try nodes whose allocatable is less than the pod's request.",
     )
     namespace_selector_reaches_everywhere: bool = _since(
         "v1.34",
         FILTERS,
-        "A namespaceSelector of the incoming pod that no labels satisfy (NotIn, DoesNotExist) means every namespace.",
+        "A namespaceSelector of the incoming pod that matches an empty label set (NotIn, DoesNotExist) "
+        "selects all namespaces.",
     )
     namespace_selector_matches_listed_namespaces: bool = _since(
         "v1.37",
         FILTERS,
-        "A namespaceSelector of the incoming pod means the namespaces it matches, not all where it matches no labels.",
+        "A namespaceSelector of the incoming pod selects only the namespaces it matches, also with NotIn and "
+        "DoesNotExist.",
     )
     node_name_narrows: bool = _since(
-        "v1.37", FILTERS, "NodeName leaves out all other nodes at PreFilter, ahead of NodeUnschedulable."
+        "v1.37", FILTERS, "NodeName excludes all other nodes at PreFilter, before NodeUnschedulable runs."
     )
     node_declared_features: bool = _gated(
-        "NodeDeclaredFeatures", FILTERS, "Pods that need a feature of the node go only where the node declares it."
+        "NodeDeclaredFeatures", FILTERS, "Pods that need a feature of the node fit only on nodes that declare it."
     )
-    has_node_declared_features: bool = _since("v1.35", CONFIGURATION, "There is a plugin NodeDeclaredFeatures.")
+    has_node_declared_features: bool = _since("v1.35", CONFIGURATION, "The plugin NodeDeclaredFeatures exists.")
 
     # -- volumes
     counts_volume_attachments: bool = _since(
-        "v1.32", VOLUMES, "NodeVolumeLimits counts attached volumes that no pod uses."
+        "v1.32", VOLUMES, "NodeVolumeLimits also counts attached volumes that no pod uses."
     )
     limits_from_csi_node_alone: bool = _since(
-        "v1.32", VOLUMES, "NodeVolumeLimits does not read allocatable attachable-volumes-csi-*, only the CSINode."
+        "v1.32",
+        VOLUMES,
+        "NodeVolumeLimits reads limits from the CSINode only, not from allocatable attachable-volumes-csi-*.",
     )
     limits_need_csi_driver: bool = _gated(
         "VolumeLimitScaling",
         VOLUMES,
-        "NodeVolumeLimits rejects nodes that lack a CSI driver with preventPodSchedulingIfMissing.",
+        "NodeVolumeLimits rejects nodes without a volume's CSI driver if that has preventPodSchedulingIfMissing.",
     )
     missing_claim_is_unresolvable: bool = _since(
-        "v1.30", VOLUMES, "NodeVolumeLimits rejects pods whose claim is missing, instead of failing."
+        "v1.30", VOLUMES, "NodeVolumeLimits rejects pods whose claim is missing; before v1.30, it failed."
     )
     migrates_portworx: bool = _gated(
-        "CSIMigrationPortworx", VOLUMES, "Portworx volumes count as volumes of the CSI driver."
+        "CSIMigrationPortworx",
+        VOLUMES,
+        "Portworx volumes count as volumes of the CSI driver on nodes whose CSINode says so.",
     )
     migrates_portworx_without_annotation: bool = _since(
         "v1.36", VOLUMES, "Portworx volumes count as volumes of the CSI driver on every node."
     )
     knows_volume_attributes_class: bool = _since(
-        "v1.31", VOLUMES, "A volume with a VolumeAttributesClass is not for claims without one."
+        "v1.31", VOLUMES, "A claim without a VolumeAttributesClass gets no volume that has one."
     )
     volume_attributes_class: bool = _gated(
-        "VolumeAttributesClass", VOLUMES, "A claim takes only volumes of its VolumeAttributesClass."
+        "VolumeAttributesClass", VOLUMES, "A claim gets only volumes of its VolumeAttributesClass."
     )
 
     # -- messages
-    taints_are_not_named: bool = _since("v1.34", MESSAGES, 'The reason says "untolerated taint(s)", not which taint.')
+    taints_are_not_named: bool = _since(
+        "v1.34", MESSAGES, 'The reason says "untolerated taint(s)" and does not name the taint.'
+    )
     volume_conflict_names_affinity: bool = _since(
-        "v1.33", MESSAGES, "\"node(s) didn't match PersistentVolume's node affinity\" replaces another wording."
+        "v1.33",
+        MESSAGES,
+        "The reason of a volume's node affinity is \"node(s) didn't match PersistentVolume's node affinity\".",
     )
     read_write_once_pod_names_mode: bool = _since(
-        "v1.34", MESSAGES, "The reason for a ReadWriteOncePod claim in use has another wording."
+        "v1.34", MESSAGES, 'The reason for a ReadWriteOncePod claim in use ends with "already in-use by another pod".'
     )
 
     # -- the scheduling cycle
     counts_absent_nodes: bool = _since(
-        "v1.32", CYCLE, "Nodes that PreFilter left out are counted in the message of a pod that fits nowhere."
+        "v1.32", CYCLE, "The message of a pod that fits nowhere also counts the nodes that PreFilter excluded."
     )
     pre_filter_runs_on: bool = _since(
-        "v1.30", CYCLE, "After a PreFilter plugin rejects a pod for now, the others still run and may say otherwise."
+        "v1.30",
+        CYCLE,
+        "After a PreFilter plugin rejects a pod as unschedulable, the other PreFilter plugins still run.",
     )
     conflicting_pre_filters_are_unresolvable: bool = _since(
-        "v1.30", CYCLE, "Where plugins leave no node together at PreFilter, preemption is not tried."
+        "v1.30", CYCLE, "If PreFilter plugins together leave no node, preemption is not tried."
     )
     stops_without_scoring: bool = _since(
-        "v1.30", CYCLE, "Where nothing scores, the search ends at the first node that fits."
+        "v1.30", CYCLE, "If nothing scores and no extender filters, the search ends at the first node that fits."
     )
     narrowing_plugins_are_sorted: bool = _since(
-        "v1.31", MESSAGES, "Plugins that leave no node together are named in alphabetical order."
+        "v1.31", MESSAGES, "PreFilter plugins that together leave no node are named in alphabetical order."
     )
     extender_reason_replaces: bool = _since(
-        "v1.32", MESSAGES, "The reason of an extender replaces an earlier one of the same node."
+        "v1.32",
+        MESSAGES,
+        "An extender's reason replaces earlier reasons of the node; before v1.32, it was added to them.",
     )
 
     # -- preemption
     spares_terminating_victims: bool = _since(
-        "v1.35", PREEMPTION, "Victims that are terminating are not deleted again."
+        "v1.35", PREEMPTION, "Preemption does not delete victims that are terminating already."
     )
     budgets_stop_at_first_violation: bool = _since(
-        "v1.37", PREEMPTION, "A victim that violates one PodDisruptionBudget is not charged to further ones."
+        "v1.37", PREEMPTION, "A victim that violates one PodDisruptionBudget is not counted against others."
     )
     preemption_reports_success: bool = _since(
-        "v1.37", MESSAGES, "The message says on which node preemption found a place, and how many victims it takes."
+        "v1.37", MESSAGES, "The message names the node that preemption chose, and the number of victims."
     )
     reads_disruption_conditions: bool = _gated(
-        "PodDisruptionConditions", PREEMPTION, "A pod waits only for victims that the scheduler preempted."
+        "PodDisruptionConditions",
+        PREEMPTION,
+        "A pod waits only for victims that the scheduler preempted, not for other terminating pods.",
     )
 
     # -- the queue
     queueing_hints: bool = _gated(
-        "SchedulerQueueingHints", QUEUE, "Plugins look at an event before a waiting pod is tried again because of it."
+        "SchedulerQueueingHints",
+        QUEUE,
+        "Plugins check whether an event may help a waiting pod before the pod is tried again.",
     )
     own_updates_ask_hints: bool = _gated(
         "SchedulerQueueingHints",
         QUEUE,
-        "A waiting pod that changed is tried again where a plugin says that this helps, not in any case.",
+        "A waiting pod that is changed is tried again only if a plugin says that the change may help.",
         from_release="v1.31",
     )
     added_pods_may_help_anyone: bool = _gated(
         "SchedulerQueueingHints",
         QUEUE,
-        "A pod that was added may help any pod that waits for pods, not just by affinity or spreading.",
+        "A new pod is an event for all waiting pods, not only for those with affinity or spreading.",
         from_release="v1.31",
     )
     own_changes_help_spreading: bool = _gated(
         "SchedulerQueueingHints",
         QUEUE,
-        "Labels and tolerations that a pod gets may help where PodTopologySpread rejected it, tolerations also where "
-        "NodeUnschedulable did.",
+        "A pod rejected by PodTopologySpread is tried again when its labels or tolerations change, one "
+        "rejected by NodeUnschedulable when its tolerations do.",
         from_release="v1.32",
     )
     hints_compare_nodes: bool = _gated(
         "SchedulerQueueingHints",
         QUEUE,
-        "A changed node helps where it fits now and did not before, not where it fits in any case.",
+        "A changed node wakes a pod only if the pod fits it now and did not before.",
         from_release="v1.32",
     )
     any_storage_class_is_told: bool = _gated(
         "SchedulerQueueingHints",
         QUEUE,
-        "Waiting pods hear of every new StorageClass, not just of those with WaitForFirstConsumer.",
+        "Every new StorageClass is an event for waiting pods, not only one with WaitForFirstConsumer.",
         from_release="v1.32",
     )
     node_updates_tell_all_changes: bool = _since(
-        "v1.30", QUEUE, "An update of a node tells of all that it changes, annotations too, not just of the first."
+        "v1.30",
+        QUEUE,
+        "An update of a node is an event for all that it changes, annotations included, not only for the first change.",
     )
     cordons_wait_for_any_update: bool = _since(
-        "v1.30", QUEUE, "NodeUnschedulable waits for any update of a node, not just for changed taints."
+        "v1.30", QUEUE, "NodeUnschedulable waits for any update of a node, not only for changed taints."
     )
     taints_stand_for_added_nodes: bool = _since(
-        "v1.30", QUEUE, "A plugin that waits for new nodes waits for changed taints, too."
+        "v1.30", QUEUE, "Plugins that wait for new nodes also wait for changed taints."
     )
     node_events_are_as_registered: bool = _since(
-        "v1.37", QUEUE, "A plugin that waits for new nodes does not wait for changed taints, too, unless it says so."
+        "v1.37", QUEUE, "Plugins that wait for new nodes wait for changed taints only if they register for them."
     )
     node_updates_name_their_part: bool = _since(
-        "v1.32", QUEUE, "Plugins wait for the part of a node that they read to change, not for any update of the node."
+        "v1.32", QUEUE, "Plugins wait for changes of the part of a node that they read, not for any update of the node."
     )
     pod_updates_name_their_part: bool = _since(
-        "v1.31", QUEUE, "Affinity and spreading wait for changed labels of pods, VolumeZone for changed claims."
+        "v1.31",
+        QUEUE,
+        "InterPodAffinity and PodTopologySpread wait for changed labels of pods, VolumeZone for changed claims.",
     )
-    added_pods_help_spreading: bool = _since(
-        "v1.31", QUEUE, "A pod that was added may help those that PodTopologySpread rejected."
-    )
-    removed_nodes_are_told: bool = _since("v1.32", QUEUE, "Waiting pods hear of nodes that are removed.")
+    added_pods_help_spreading: bool = _since("v1.31", QUEUE, "A new pod wakes pods that PodTopologySpread rejected.")
+    removed_nodes_are_told: bool = _since("v1.32", QUEUE, "The removal of a node is an event for waiting pods.")
     given_up_nominations_are_told: bool = _since(
-        "v1.33", QUEUE, "Waiting pods hear of a pod that gave up the node it was nominated to."
+        "v1.33", QUEUE, "A pod that gives up its nominated node is an event for waiting pods."
     )
     deleted_assumed_pods_are_told: bool = _since(
-        "v1.35", QUEUE, "A pod that is deleted while it waits to be bound gives back its node at once."
+        "v1.35", QUEUE, "A pod that is deleted while it waits to be bound releases its node at once."
     )
     nominates_expected_node: bool = _since(
-        "v1.35", QUEUE, "A pod's status names the node it is about to be bound to, where Permit or PreBind comes first."
+        "v1.35", QUEUE, "While a pod waits at Permit or PreBind, its status names the node it will be bound to."
     )
     affinity_compares_topology: bool = _since(
-        "v1.33", QUEUE, "InterPodAffinity waits for a node to join or leave a domain, not for any node that is in one."
+        "v1.33", QUEUE, "InterPodAffinity waits for nodes that join or leave a domain, not for every node in one."
     )
     hints_count_nominated_pods: bool = _since(
         "v1.36",
         QUEUE,
-        "Hints of affinity and spreading count nominated pods, changes of the waiting pod and the anti-affinity of "
-        "deleted pods.",
+        "Hints of InterPodAffinity and PodTopologySpread also look at nominated pods, changes of the waiting "
+        "pod and the anti-affinity of deleted pods.",
     )
     any_anti_affinity_term_counts: bool = _since(
         "v1.37",
         QUEUE,
-        "A pod that goes away may help one that one of its anti-affinity terms kept off, not only if all did.",
+        "A deleted pod wakes a pod that any of its anti-affinity terms matched; before v1.37, all had to.",
     )
     volume_limits_may_grow: bool = _since(
         "v1.33",
         QUEUE,
-        "NodeVolumeLimits waits for the limits of a CSINode to change, and looks closer at detached volumes.",
+        "NodeVolumeLimits waits for higher limits in a CSINode, and ignores detached volumes that cannot help the pod.",
     )
-    deleted_claims_free_devices: bool = _since("v1.37", QUEUE, "DynamicResources waits for claims to be deleted.")
+    deleted_claims_free_devices: bool = _since(
+        "v1.37", QUEUE, "DynamicResources waits for deleted ResourceClaims, too."
+    )
     pops_from_backoff: bool = _gated(
-        "SchedulerPopFromBackoffQ", QUEUE, "Where no other pod waits, one whose backoff is not over is tried already."
+        "SchedulerPopFromBackoffQ", QUEUE, "If no other pod waits, a pod is tried before its backoff ends."
     )
     untried_pods_do_not_back_off: bool = _since(
-        "v1.32", QUEUE, "A pod whose scheduling gates go within a second is tried at once, not after that second."
+        "v1.32",
+        QUEUE,
+        "A pod that loses its scheduling gates within a second is tried at once; before v1.32, after that second.",
     )
     backoff_counts_failures_apart: bool = _since(
-        "v1.34", QUEUE, "Backoff grows with rejections, or with errors in a row, not with all attempts."
+        "v1.34", QUEUE, "Backoff grows with rejections or with consecutive errors, not with all attempts."
     )
 
     # -- devices
     dynamic_resources_by_default: bool = _gated(
-        "DynamicResourceAllocation", DEVICES, "DynamicResources is among the default plugins."
+        "DynamicResourceAllocation", DEVICES, "DynamicResources is a default plugin."
     )
     dynamic_resources_is_silent: bool = _since(
-        "v1.37", MESSAGES, 'DynamicResources no longer says "no new claims to deallocate" of pods without claims.'
+        "v1.37", MESSAGES, 'DynamicResources no longer says "no new claims to deallocate" about pods without claims.'
     )
 
     device_admin_access: bool = _gated(
-        "DRAAdminAccess", DEVICES, "A request for administration may have devices that are in use."
+        "DRAAdminAccess", DEVICES, "A request with adminAccess may get devices that are in use."
     )
     device_alternatives: bool = _gated("DRAPrioritizedList", DEVICES, "A request may list alternatives.")
     device_capacity: bool = _gated(
@@ -312,67 +342,75 @@ class Rules:
     device_counters: bool = _gated(
         "DRAPartitionableDevices",
         DEVICES,
-        "Devices may share counters, and be for nodes of their own.",
+        "Devices may share counters, and each device may name its own nodes.",
     )
-    device_taints: bool = _gated("DRADeviceTaints", DEVICES, "Taints of devices keep requests off.")
-    device_taint_rules: bool = _gated("DRADeviceTaintRules", DEVICES, "A DeviceTaintRule taints devices.")
+    device_taints: bool = _gated(
+        "DRADeviceTaints", DEVICES, "A request gets no device with a taint that it does not tolerate."
+    )
+    device_taint_rules: bool = _gated("DRADeviceTaintRules", DEVICES, "DeviceTaintRules taint devices.")
     device_binding_conditions: bool = _gated(
-        "DRADeviceBindingConditions", DEVICES, "Devices may have to get ready before a pod is bound."
+        "DRADeviceBindingConditions", DEVICES, "A pod is bound only after its devices meet their binding conditions."
     )
     device_extended_resources: bool = _gated(
         "DRAExtendedResource", DEVICES, "A DeviceClass may stand for an extended resource."
     )
-    device_expressions_have_includes: bool = _since("v1.36", DEVICES, "Expressions of selectors may use includes().")
+    device_expressions_have_includes: bool = _since("v1.36", DEVICES, "Selector expressions may use includes().")
     device_expressions_read_lists: bool = _since(
-        "v1.37", DEVICES, "Expressions of selectors may go through lists, and have names in backquotes."
+        "v1.37", DEVICES, "Selector expressions may read lists and use names in backquotes."
     )
     device_pools_look_beyond_the_node: bool = _since(
         "v1.35",
         DEVICES,
-        "A pool is complete by all its slices, not by those for the node; incomplete and invalid ones are passed over.",
+        "A pool is complete if all its slices exist, not only those for the node; incomplete and invalid "
+        "pools are ignored.",
     )
     distinct_attribute_is_dropped: bool = _since(
         "v1.35",
         DEVICES,
-        "Where claims may not share devices, one with distinctAttribute is refused; before, any values would do.",
+        "A claim with distinctAttribute is refused if claims cannot share devices; before v1.35, its values "
+        "were not compared.",
     )
     device_alternatives_may_take_all: bool = _since(
         "v1.36",
         DEVICES,
-        "An alternative for all devices gets them all, not one and then those of the first alternative.",
+        "An alternative that asks for all devices gets all of them; before v1.36, it got one and then those of "
+        "the first alternative.",
     )
     first_allocation_of_a_claim_counts: bool = _since(
-        "v1.36", DEVICES, "Of a claim that a pod lists twice, the devices that it got first count, not the last ones."
+        "v1.36", DEVICES, "If a pod lists a claim twice, its first allocation counts; before v1.36, its last."
     )
     device_timeout_is_an_error: bool = _since(
-        "v1.36", DEVICES, "A search for devices that takes too long is an error, not a node that does not do."
+        "v1.36", DEVICES, "A device search that exceeds its timeout is an error; before v1.36, the node was rejected."
     )
     device_alpha_fields_are_refused: bool = _since(
         "v1.37",
         DEVICES,
-        "Compatibility groups, derived attributes and skipNodeOperations are not passed over where they are off.",
+        "Compatibility groups, derived attributes and skipNodeOperations are refused while off; before "
+        "v1.37, they were ignored.",
     )
     device_errors_say_more: bool = _since(
-        "v1.37", MESSAGES, "Errors of the search name the device whose expression fails and the request for too many."
+        "v1.37",
+        MESSAGES,
+        "Errors name the device whose expression fails, and the request that exceeds the claim's limit of devices.",
     )
     distinct_attribute_compares_all: bool = _since(
         "v1.37",
         DEVICES,
-        "distinctAttribute compares a device with all others, not with the last one of each request.",
+        "distinctAttribute compares a device with all others; before v1.37, only with the last one of each request.",
     )
     counter_slices_are_for_their_nodes: bool = _since(
-        "v1.37", DEVICES, "A slice with shared counters is looked at for the nodes that it names only."
+        "v1.37", DEVICES, "A slice with shared counters counts only for the nodes it names."
     )
     all_devices_includes_full_ones: bool = _since(
         "v1.37",
         DEVICES,
-        "A request for all devices fails for one that is full, and does not leave it out.",
+        "A request for all devices fails if one of them is full; before v1.37, that device was left out.",
     )
     capacity_steps_keep_their_format: bool = _since(
-        "v1.37", DEVICES, "Capacity rounded up to a step is written as the step is; one that is too large is an error."
+        "v1.37", DEVICES, "Capacity rounded up to a step is written in the step's format; an overflow is an error."
     )
     shares_pay_counters_once: bool = _since(
-        "v1.37", DEVICES, "A further share of a device costs no counters, also where the device has no capacity."
+        "v1.37", DEVICES, "Another share of a device takes no counters, also if the device has no capacity."
     )
 
     # -- configuration
@@ -380,29 +418,34 @@ class Rules:
     refuses_in_tree_limits: bool = _since(
         "v1.31",
         VOLUMES,
-        "EBSLimits, GCEPDLimits, AzureDiskLimits, CinderLimits are gone: disks have no limit without a CSINode.",
+        "EBSLimits, GCEPDLimits, AzureDiskLimits and CinderLimits are removed: only a CSINode limits disks.",
     )
     checks_fit_strategy: bool = _since(
         "v1.36",
         CONFIGURATION,
-        "NodeResourcesFit needs requestedToCapacityRatio for that strategy, and refuses it for another one.",
+        "NodeResourcesFit requires requestedToCapacityRatio for the strategy RequestedToCapacityRatio, and "
+        "refuses it for others.",
     )
     reads_dynamic_resources_args: bool = _since("v1.34", CONFIGURATION, "DynamicResources takes arguments.")
     reads_binding_timeout: bool = _gated(
-        "DRADeviceBindingConditions", CONFIGURATION, "DynamicResources takes a bindingTimeout."
+        "DRADeviceBindingConditions", CONFIGURATION, "DynamicResources takes the argument bindingTimeout."
     )
-    has_gang_scheduling: bool = _since("v1.35", CONFIGURATION, "There is a plugin GangScheduling, which does nothing.")
+    has_gang_scheduling: bool = _since(
+        "v1.35", CONFIGURATION, "The plugin GangScheduling exists; it does nothing by default."
+    )
     more_plugins_pre_filter: bool = _since(
-        "v1.37", CONFIGURATION, "NodeUnschedulable and TaintToleration may be named at preFilter."
+        "v1.37", CONFIGURATION, "NodeUnschedulable and TaintToleration may be enabled at preFilter."
     )
     preemption_holds_pods_back: bool = _since(
-        "v1.32", CONFIGURATION, "DefaultPreemption may be named at preEnqueue: pods wait for their own preemption."
+        "v1.32",
+        CONFIGURATION,
+        "DefaultPreemption may be enabled at preEnqueue: a pod waits until its own preemption is done.",
     )
     has_pod_group_post_filter: bool = _since(
-        "v1.37", CONFIGURATION, "A profile may have the extension point podGroupPostFilter."
+        "v1.37", CONFIGURATION, "Profiles may use the extension point podGroupPostFilter."
     )
     has_placement_points: bool = _since(
-        "v1.36", CONFIGURATION, "A profile may have the extension points placementGenerate and placementScore."
+        "v1.36", CONFIGURATION, "Profiles may use the extension points placementGenerate and placementScore."
     )
 
 

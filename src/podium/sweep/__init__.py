@@ -1,9 +1,10 @@
 """Sweeps: many runs over configurations, clusters, traces and seeds, on many processes or machines."""
 
+from podium.answers.trials import Workers
 from podium.sweep._inputs import Inputs, load_inputs
 from podium.sweep._spec import SweepSpec, read_sweep
 from podium.sweep._sweeping import Group, Row, Spread, SweepResult, run_count, sweep
-from podium.sweep.running import Workers, dask_cluster, in_process, local_processes
+from podium.sweep.running import dask_cluster, in_process, local_processes
 
 __all__ = [
     "Group",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import importlib
 import os
@@ -22,6 +21,7 @@ from podium.answers.trials import function_named
 from podium.autoscaling import NodeGroups, read_node_groups
 from podium.cluster import Cluster
 from podium.config.plugin_args import readers
+from podium.config.profiles import V1, with_argument, with_weight
 from podium.engine.release import CURRENT, release_of
 from podium.errors import ConfigError, InputError, os_problem
 from podium.framework import Registry, ScorePlugin
@@ -33,7 +33,6 @@ from podium.timeline import TimelineEvents, read_timeline
 from podium.traces import FORMATS, Trace, read_trace
 from podium.traces.trace import event_line
 
-API_VERSION = "kubescheduler.config.k8s.io/v1"
 SEED_OF_RUN = "$seed"
 """The text in a configuration that is replaced by the seed of the run."""
 
@@ -45,18 +44,22 @@ def configured(document: Mapping[str, Any] | None, settings: Mapping[str, Any], 
     """
     if document is None and not settings:
         return None
-    found: dict[str, Any] = copy.deepcopy(dict(document or {"apiVersion": API_VERSION}))
+    found: dict[str, Any] = _with_seed(dict(document or {"apiVersion": V1}), seed)
     found.setdefault("kind", "KubeSchedulerConfiguration")
-    found = _with_seed(found, seed)
-    profiles = found["profiles"] = [profile or {} for profile in found.get("profiles") or [{}]]
+    if settings:
+        profiles, version = found.get("profiles") or [{}], str(found.get("apiVersion"))
+        found["profiles"] = [_with_settings(profile or {}, settings, version) for profile in profiles]
+    return found
+
+
+def _with_settings(profile: dict[str, Any], settings: Mapping[str, Any], api_version: str) -> dict[str, Any]:
     for name, value in settings.items():
         what, plugin, *fields = name.split(".")
-        for profile in profiles:
-            if what == "weight":
-                _set_weight(profile, plugin, value)
-            else:
-                _set_argument(profile, plugin, fields, value)
-    return found
+        if what == "weight":
+            profile = with_weight(profile, plugin, value, api_version)
+        else:
+            profile = with_argument(profile, plugin, fields, value)
+    return profile
 
 
 def _with_seed(value: Any, seed: int) -> Any:
@@ -65,29 +68,6 @@ def _with_seed(value: Any, seed: int) -> Any:
     if isinstance(value, list):
         return [_with_seed(inner, seed) for inner in value]
     return seed if value == SEED_OF_RUN else value
-
-
-def _set_weight(profile: dict[str, Any], plugin: str, weight: int) -> None:
-    """Set a plugin's weight where the profile enables it, else at multiPoint, which overrides the default weight."""
-    points = profile.setdefault("plugins", {})
-    for point in ("score", "multiPoint"):
-        for enabled in points.get(point, {}).get("enabled", []):
-            if enabled.get("name") == plugin:
-                enabled["weight"] = weight
-                return
-    points.setdefault("multiPoint", {}).setdefault("enabled", []).append({"name": plugin, "weight": weight})
-
-
-def _set_argument(profile: dict[str, Any], plugin: str, fields: list[str], value: Any) -> None:
-    configs = profile.setdefault("pluginConfig", [])
-    config = next((each for each in configs if each.get("name") == plugin), None)
-    if config is None:
-        config = {"name": plugin}
-        configs.append(config)
-    inner = config.setdefault("args", {})
-    for key in fields[:-1]:
-        inner = inner.setdefault(key, {})
-    inner[fields[-1]] = value
 
 
 Sources = Mapping[str, bytes]
@@ -392,8 +372,11 @@ def _one_at_a_time(spec: SweepSpec) -> Iterator[tuple[tuple[str | int, ...], Poi
     """
     labels = {axis.name: axis.extremes for axis in spec.space.axes if axis.name != SEED}
     first = {name: values[0] for name, values in labels.items()}
-    config: tuple[str | int, ...] = ("axes", "config", first["config"]) if "config" in first else ("config",)
-    yield config, {name: label for name, label in first.items() if not name.startswith(SETTINGS)}
+    # The configurations as they are written come first: settings are applied to correct ones only.
+    written = {name: label for name, label in first.items() if not name.startswith(SETTINGS)}
+    if "config" not in labels:
+        yield ("config",), written
+    yield from ((("axes", "config", label), {**written, "config": label}) for label in labels.get("config", ()))
     for name, values in labels.items():
         yield from ((("axes", name, label), {**first, name: label}) for label in values)
 

@@ -16,7 +16,6 @@ from podium.engine.release import release_of
 from podium.engine.select import tie_break
 from podium.errors import InputError
 from podium.manifests.located import LocatedDocument, Section, is_number
-from podium.timeline.events import read_duration
 
 if TYPE_CHECKING:
     from optuna.trial import Trial
@@ -263,7 +262,7 @@ def read_sweep(file: str) -> SweepSpec:
         plugins=top.texts("plugins"),
         prepare=top.text("prepare", "-").strip("-"),
         measures=top.texts("measures"),
-        until=read_duration(top, "until") if "until" in top else None,
+        until=top.duration("until") if "until" in top else None,
     )
     top.raw("until")
     top.done()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -15,10 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from podium.answers.search_space import OPTUNA_BATCH, load_optuna
+from podium.answers.trials import Workers
 from podium.errors import InputError, os_problem
 from podium.sweep._inputs import Inputs, check_goal, run_digest
 from podium.sweep._spec import SEED, Goal, Point, SweepSpec, grid_size
-from podium.sweep.running import Numbers, RunOutcome, SharedInputs, Workers
+from podium.sweep.running import Numbers, RunOutcome, SharedInputs
+from podium.wording import csv_text
 
 if TYPE_CHECKING:
     import polars
@@ -177,7 +177,7 @@ class SweepResult:
     def to_csv(self) -> str:
         """A row per run: its number, its point, its numbers and its error."""
         measures = self.measures
-        return _csv(
+        return csv_text(
             ["run", *self.axes, *measures, "error"],
             [
                 [row.number, *row.point.values(), *(row.numbers.get(name, "") for name in measures), row.error]
@@ -194,7 +194,7 @@ class SweepResult:
             spreads = [number for name in measures for number in group.spread(name)]
             values = ["" if math.isnan(number) else number for number in spreads]
             lines.append([len(group.rows), *group.point.values(), *values])
-        return _csv(header, lines)
+        return csv_text(header, lines)
 
     def columns(self) -> dict[str, list[Any]]:
         """The rows of `to_csv` by column: texts for axes and errors, numbers for measures."""
@@ -229,14 +229,6 @@ class SweepResult:
 
 def _float(value: float | None) -> float | None:
     return None if value is None else float(value)
-
-
-def _csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 Tell = Callable[[Row], object]

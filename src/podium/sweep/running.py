@@ -10,13 +10,13 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from types import ModuleType
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from podium.answers.compare import timeline_numbers
 from podium.answers.measures import measure
-from podium.answers.trials import function_named, interrupts_held_back
+from podium.answers.trials import Workers, function_named, interrupts_held_back
 from podium.autoscaling import scaled
 from podium.cluster import Cluster
 from podium.engine import Simulation, simulate
@@ -154,22 +154,12 @@ def described(point: Mapping[str, str]) -> str:
     return ", ".join(f"{name}={label}" for name, label in point.items()) or "the only run"
 
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 Done = tuple[int, Any]
 """The index of an item, and its result."""
 CONNECT_WITHIN = 10
 """How many seconds to wait for a Dask scheduler to answer."""
 ALLOWED_DEATHS = 10
 """How many workers may die during a run before it counts as failed: the run itself may be what kills them."""
-
-
-class Workers(Protocol):
-    """Calls a method of a shared object for many items."""
-
-    def run(self, method: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]) -> Iterator[Done]:
-        """Yield the result of each item as it is finished; an exception if no worker could execute it."""
-        ...
 
 
 class InProcess:

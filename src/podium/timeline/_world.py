@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podium.cluster.budgets import is_healthy
 from podium.cluster.store import claim_names, is_owned_by, made_ready, releases
 from podium.errors import InputError
 from podium.loop.cycle import SchedulerLoop
@@ -15,14 +16,14 @@ from podium.manifests.expansion import claims_for
 from podium.model.devices import ResourceClaim, ResourceClaimTemplate
 from podium.model.meta import Object
 from podium.model.objects import Deployment, Node, PodDisruptionBudget, ReplicaSet
-from podium.model.pod import Pod, belongs_to_node
+from podium.model.pod import Pod, ends_with_node
+from podium.model.selectors import cordoned, is_unreachable, uncordoned
 from podium.timeline.controllers import (
     UNREACHABLE_TAINTS,
     WORKLOADS,
     Controllers,
     Disruptions,
-    is_unreachable,
-    patience,
+    seconds_tolerated,
     without_unreachable,
 )
 from podium.timeline.events import (
@@ -69,9 +70,9 @@ class Surroundings(Struct, frozen=True, kw_only=True):
 
 RUNNING = "Running"
 
-NOT_THERE = "came to nothing: it was not there at the time"
-LIVES_ALREADY = "came to nothing: the pod was there already, and keeps the one it has"
-NO_SUCH_NODE = "which was not there at the time: the pod takes no room until that node comes"
+NOT_THERE = "has no effect: the object did not exist at that time"
+LIVES_ALREADY = "has no effect: the pod exists already and keeps its lifetime"
+NO_SUCH_NODE = "which does not exist: the pod uses no resources until the node is added"
 
 
 class World:
@@ -84,7 +85,7 @@ class World:
         self.loop, self.history, self.surroundings, self._moment = loop, history, surroundings, moment
         self.clock = VirtualClock()
         self.controllers = Controllers(loop.cluster, loop.pods)
-        self.disruptions = Disruptions()
+        self.disruptions = Disruptions(loop.cluster.store)
         self.held: dict[str, int] = {}
         """By pod, the serial number of pods whose lifetime is over but whose node is unreachable."""
         self.leaving: dict[str, float] = {}
@@ -157,20 +158,19 @@ class World:
         name = node.name
         current = self.loop.cluster.node(name) if name in self.loop.cluster.rows else None
         if verb in (Verb.ADD, Verb.UPDATE):
-            self._node_is(node)
+            self._on_node_updated(node)
             if current is None and self.surroundings.controllers:
                 self._make(self.controllers.daemons_for(node))
         elif current is None:
             return
         elif verb is Verb.DELETE:
-            self._node_gone(current)
+            self._on_node_deleted(current)
         elif verb is Verb.FAIL:
             spec = current.spec
             taints = [*without_unreachable(spec.taints), *UNREACHABLE_TAINTS]
-            self._node_is(replace(current, spec=replace(spec, taints=taints)))
+            self._on_node_updated(replace(current, spec=replace(spec, taints=taints)))
         else:
-            is_cordoned = verb is not Verb.UNCORDON
-            self._node_is(replace(current, spec=replace(current.spec, unschedulable=is_cordoned)))
+            self._on_node_updated(uncordoned(current) if verb is Verb.UNCORDON else cordoned(current))
             if verb is Verb.DRAIN:
                 self.draining.add(name)
                 self._drain(name)
@@ -187,7 +187,7 @@ class World:
             self._report(EventType.UPDATE, item)
         if isinstance(item, PodDisruptionBudget):
             if is_gone:
-                self.disruptions.budget_gone(item)
+                self.disruptions.on_budget_deleted(item)
             else:
                 self.watch(item)
         elif self.surroundings.controllers and isinstance(item, WORKLOADS):
@@ -195,6 +195,8 @@ class World:
                 self._end(pod)
             if not is_gone:
                 self._scale(item)
+        if isinstance(item, WORKLOADS):
+            self.disruptions.on_workload_updated(item.namespace)
 
     def _scale(self, workload: Object) -> None:
         scaled = self.controllers.scale(workload)
@@ -223,7 +225,9 @@ class World:
         """Carry out something that was planned for now."""
         match due:
             case Create(new, lifetime, replaces):
-                if new.key not in self.loop.pods:
+                if new.key in self.loop.pods:
+                    self.disruptions.on_pod_deleted(new)
+                else:
                     self._note("create", pod=new.key, replaces=replaces)
                     self._create(new, lifetime)
             case ContinueDrain(node):
@@ -291,14 +295,14 @@ class World:
                 self._report(EventType.ADD, claim)
         self._report(EventType.ADD, pod)
         self.controllers.note(pod)
-        self.disruptions.pod_is(pod, is_healthy=self._is_healthy(pod))
+        self.disruptions.on_pod_updated(pod, is_healthy=self._is_healthy(pod))
         if pod.spec.node_name:
             self.history.bound(pod.key, pod.spec.node_name, 0, self.clock.now)
             self._begin(pod, life)
 
     def _update(self, pod: Pod) -> None:
         self._report(EventType.UPDATE, pod)
-        self.disruptions.pod_is(pod, is_healthy=self._is_healthy(pod))
+        self.disruptions.on_pod_updated(pod, is_healthy=self._is_healthy(pod))
 
     def _begin(self, pod: Pod, life: Life) -> None:
         """Plan the end of a pod that now runs: of its lifetime, of its termination, or because of its node's taints."""
@@ -310,7 +314,6 @@ class World:
 
     def _evict(self, pod: Pod) -> None:
         """Start the termination of a pod; its controller recreates it at once, a StatefulSet only when it is gone."""
-        self.disruptions.evicted(pod)
         grace = pod.spec.termination_grace_period_seconds
         takes = self.surroundings.termination if grace is None else min(self.surroundings.termination, grace)
         life = self.history.current[pod.key]
@@ -323,7 +326,12 @@ class World:
     def _recreate(self, pod: Pod, life: Life, after: float) -> None:
         new = self.controllers.replacement(pod) if self.surroundings.controllers else None
         if new is not None:
-            self.clock.plan(after + self.surroundings.recreate_after, Create(new, life.lifetime, pod.key))
+            self._plan_creation(after, new, life.lifetime, pod)
+
+    def _plan_creation(self, after: float, new: Pod, lifetime: float | None, old: Pod) -> None:
+        self.clock.plan(after + self.surroundings.recreate_after, Create(new, lifetime, old.key))
+        # Its controller wants it from now on.
+        self.disruptions.on_pod_updated(new, is_healthy=False)
 
     def _finish(self, pod: Pod) -> None:
         """End a pod whose lifetime is over; a Job may start its next one."""
@@ -332,14 +340,14 @@ class World:
         self._end(pod)
         new = self.controllers.next_of_job(pod) if self.surroundings.controllers else None
         if new is not None:
-            self.clock.plan(self.surroundings.recreate_after, Create(new, life.lifetime, pod.key))
+            self._plan_creation(0.0, new, life.lifetime, pod)
 
     def _end(self, pod: Pod) -> None:
         """Remove a pod from the cluster and the history."""
         self.history.ended(pod.key, self.clock.now)
         self.held.pop(pod.key, None)
         self.leaving.pop(pod.key, None)
-        self.disruptions.pod_gone(pod)
+        self.disruptions.on_pod_deleted(pod)
         self.controllers.forget(pod)
         self._report(EventType.DELETE, pod)
         self._release_claims(pod)
@@ -363,24 +371,25 @@ class World:
                 self._report(EventType.UPDATE, after)
 
     def _is_healthy(self, pod: Pod) -> bool:
-        return bool(pod.spec.node_name) and not pod.terminating and not self._is_unreachable(pod.spec.node_name)
+        node, cluster = pod.spec.node_name, self.loop.cluster
+        return is_healthy(pod, cluster.node(node) if node in cluster.rows else None)
 
     # -- nodes -------------------------------------------------------------------------------------------------------
 
-    def _node_is(self, node: Node) -> None:
+    def _on_node_updated(self, node: Node) -> None:
         was_unreachable = self._is_unreachable(node.name)
         self._report(EventType.UPDATE, node)
         on_node = self._on(node.name)
         if is_unreachable(node) != was_unreachable:
             for pod in on_node:
-                self.disruptions.pod_is(pod, is_healthy=self._is_healthy(pod))
+                self.disruptions.on_pod_updated(pod, is_healthy=self._is_healthy(pod))
         for pod in on_node:
             life = self.history.current[pod.key]
             self._watch_taints(pod, life)
             if was_unreachable and not is_unreachable(node) and self.held.pop(pod.key, None) == life.serial:
                 self.clock.plan(0.0, Finish(pod.key, life.serial))
 
-    def _node_gone(self, node: Node) -> None:
+    def _on_node_deleted(self, node: Node) -> None:
         """Remove a node; the pods on it are lost."""
         lost = self._on(node.name)
         self.draining.discard(node.name)
@@ -393,14 +402,14 @@ class World:
         life = self.history.current[pod.key]
         self._note("lost", pod=pod.key, node=life.node)
         self._end(pod)
-        if not pod.terminating and not belongs_to_node(pod):
+        if not ends_with_node(pod):
             self._recreate(pod, life, 0.0)
 
     def _drain(self, name: str) -> None:
         """Evict the pods of a node as far as budgets allow, and plan another try for the rest."""
         is_blocked = False
-        for pod in self._on(name):
-            if pod.terminating or belongs_to_node(pod):
+        for pod in sorted(self._on(name), key=lambda pod: pod.key):
+            if ends_with_node(pod):
                 continue
             if self.disruptions.may_evict(pod):
                 self._note("evict", pod=pod.key, node=name, reason="drain")
@@ -416,7 +425,7 @@ class World:
         """Plan the eviction of a pod that does not tolerate its node's taints, unless an earlier one is planned."""
         cluster = self.loop.cluster
         taints = cluster.node(life.node).spec.taints if life.node in cluster.rows else []
-        seconds = patience(pod.spec.tolerations, taints, self.surroundings.eviction_after) if taints else None
+        seconds = seconds_tolerated(pod.spec.tolerations, taints, self.surroundings.eviction_after) if taints else None
         if seconds is None:
             self.leaving.pop(pod.key, None)
         elif self.leaving.get(pod.key, float("inf")) > self.clock.now + seconds:
@@ -442,8 +451,9 @@ class World:
 
     def watch(self, budget: PodDisruptionBudget) -> None:
         """Start to keep a budget's status up to date."""
-        pods = {key: (pod, self._is_healthy(pod)) for key, pod in self.loop.pods.items()}
-        self.disruptions.budget_is(budget, pods)
+        planned = (due.pod for due in self.clock.pending(Create))
+        pods = [*((pod, self._is_healthy(pod)) for pod in self.loop.pods.values()), *((pod, False) for pod in planned)]
+        self.disruptions.on_budget_updated(budget, pods)
 
     def _report(self, type_: EventType, item: Object) -> None:
         self.loop.handle(Event(type_, item), self.clock.now)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace as replace_data
 from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from podium.cluster import Cluster
-from podium.errors import InputError
+from podium.cluster.budgets import Budget, Health, Owner, owner_of
+from podium.cluster.store import Store
 from podium.manifests import Objects, expand_workloads
 from podium.manifests.defaults import Priorities, generated_suffix, generated_uid
-from podium.manifests.expansion import active
+from podium.manifests.expansion import active, recreated
+from podium.manifests.replacement import ordinal_of
 from podium.model import (
     DaemonSet,
     Deployment,
@@ -23,7 +25,6 @@ from podium.model import (
     Object,
     Pod,
     PodDisruptionBudget,
-    PodStatus,
     PriorityClass,
     ReplicaSet,
     ReplicationController,
@@ -32,15 +33,11 @@ from podium.model import (
     Taint,
     Toleration,
 )
-from podium.model.selectors import NO_EXECUTE, NO_SCHEDULE, Selector, label_selector, tolerates
+from podium.model.pod import is_recreated
+from podium.model.selectors import NO_EXECUTE, NO_SCHEDULE, UNREACHABLE, tolerates
 
-RECREATED_BY = frozenset(("DaemonSet", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"))
 SCALED = (Deployment, ReplicaSet, ReplicationController, StatefulSet)
 WORKLOADS = (*SCALED, DaemonSet, Job)
-NEW = PodStatus(phase="Pending")
-
-Owner = tuple[str, str, str]
-"""Kind, namespace and name."""
 
 
 class Saved(msgspec.Struct, frozen=True):
@@ -73,13 +70,13 @@ class Controllers:
     def note(self, pod: Pod) -> None:
         """Register a pod that was created."""
         self._names[pod.key] += 1
-        owner = _owner(pod)
+        owner = owner_of(pod)
         if owner is not None:
             self._owned.setdefault(owner, {})[pod.key] = None
 
     def forget(self, pod: Pod) -> None:
         """Forget a pod that is gone."""
-        owner = _owner(pod)
+        owner = owner_of(pod)
         if owner is not None and owner in self._owned:
             self._owned[owner].pop(pod.key, None)
             if not self._owned[owner]:
@@ -99,10 +96,8 @@ class Controllers:
 
     def replacement(self, pod: Pod) -> Pod | None:
         """The pod that replaces a lost or evicted one; None if no controller recreates it."""
-        owner = pod.metadata.controller
-        if owner is None or owner.kind not in RECREATED_BY:
-            return None
-        return self._like(pod, pod.name if owner.kind == "StatefulSet" else "")
+        # Any controller replaces its pods, as in `drain`; only an autoscaler relies on fewer of them.
+        return self._like(pod, pod.name if _kind(pod) == "StatefulSet" else "") if is_recreated(pod) else None
 
     def next_of_job(self, pod: Pod) -> Pod | None:
         """The next pod of a Job after one of its pods finished; None if the Job is complete."""
@@ -124,8 +119,7 @@ class Controllers:
             prefix = pod.metadata.generate_name or f"{_base(pod)}-"
             name = self._fresh_name(pod.namespace, prefix)
         uid = f"{generated_uid('Pod', pod.namespace, name)}/{self._names[f'{pod.namespace}/{name}']}"
-        metadata = replace(pod.metadata, name=name, uid=uid, creation_timestamp=None, deletion_timestamp=None)
-        return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=NEW)
+        return recreated(pod, name, uid)
 
     def _fresh_name(self, namespace: str, prefix: str) -> str:
         key = f"{namespace}/{prefix}"
@@ -148,7 +142,8 @@ class Controllers:
         surplus: list[Pod] = []
         if isinstance(workload, SCALED):
             pods = [pod for owner in self._owners(workload) for pod in self._active(owner)]
-            pods.sort(key=lambda pod: (not pod.spec.node_name, _ordinal(pod)))
+            is_ordered = isinstance(workload, StatefulSet)
+            pods.sort(key=lambda pod: (not pod.spec.node_name, ordinal_of(pod) if is_ordered else -1))
             surplus = pods[workload.spec.replicas :]
         return ScalingChange(made, surplus)
 
@@ -204,11 +199,6 @@ class Controllers:
         self._names, self._succeeded = Counter(saved.names), Counter(saved.succeeded)
 
 
-def _owner(pod: Pod) -> Owner | None:
-    owner = pod.metadata.controller
-    return None if owner is None else (owner.kind, pod.namespace, owner.name)
-
-
 def _kind(pod: Pod) -> str:
     owner = pod.metadata.controller
     return "" if owner is None else owner.kind
@@ -219,26 +209,16 @@ def _base(pod: Pod) -> str:
     return pod.name if owner is None else owner.name
 
 
-def _ordinal(pod: Pod) -> int:
-    """The number at the end of a StatefulSet's pod; -1 for other pods."""
-    number = pod.name.rpartition("-")[2]
-    return int(number) if _kind(pod) == "StatefulSet" and number.isdigit() else -1
-
-
-UNREACHABLE, NOT_READY = "node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"
+NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE_TAINTS = (Taint(key=UNREACHABLE, effect=NO_SCHEDULE), Taint(key=UNREACHABLE, effect=NO_EXECUTE))
 """The taints of a node that failed."""
-
-
-def is_unreachable(node: Node) -> bool:
-    return any(taint.key == UNREACHABLE and taint.effect == NO_EXECUTE for taint in node.spec.taints)
 
 
 def without_unreachable(taints: Iterable[Taint]) -> list[Taint]:
     return [taint for taint in taints if taint.key != UNREACHABLE]
 
 
-def patience(tolerations: Sequence[Toleration], taints: Iterable[Taint], when_failed: float) -> float | None:
+def seconds_tolerated(tolerations: Sequence[Toleration], taints: Iterable[Taint], when_failed: float) -> float | None:
     """How many seconds a pod may stay on a node with these taints; None for no limit.
 
     `when_failed` applies to a pod without a toleration of its own for unreachable or not-ready nodes: the API server
@@ -259,121 +239,134 @@ def patience(tolerations: Sequence[Toleration], taints: Iterable[Taint], when_fa
     return shortest
 
 
-class _Budget:
-    """A PodDisruptionBudget and the pods it protects."""
+PodID = tuple[str, str]
+"""Namespace/name and uid: a StatefulSet's new pod has the name of the old one."""
 
-    def __init__(self, budget: PodDisruptionBudget) -> None:
-        self.budget = budget
-        self.selector: Selector = label_selector(budget.spec.selector)
-        self.expected: set[str] = set()
-        self.healthy: set[str] = set()
-        self.left = budget.status.disruptions_allowed
-        """The disruptions that are left, for a budget whose spec has neither a minimum nor a maximum."""
 
-    @property
-    def is_counted(self) -> bool:
-        """Whether the spec has a minimum or a maximum to count by; otherwise only the status counts."""
-        return self.budget.spec.min_available is not None or self.budget.spec.max_unavailable is not None
+class _WatchedBudget:
+    """A PodDisruptionBudget and the pods it covers."""
 
-    def allowed(self) -> int:
-        spec, expected = self.budget.spec, len(self.expected)
-        if not self.is_counted:
-            return self.left
-        if spec.max_unavailable is not None:
-            wanted = max(expected - _share(spec.max_unavailable, expected, self.budget), 0)
-        else:
-            wanted = _share(spec.min_available or 0, expected, self.budget)
-        return max(len(self.healthy) - wanted, 0) if expected else 0
+    def __init__(self, budget: PodDisruptionBudget, store: Store) -> None:
+        self.budget, self._store = Budget.of(budget), store
+        self._covered: dict[PodID, Owner | None] = {}
+        """The covered pods that are not terminating, including those that a controller is about to create."""
+        self._healthy: set[PodID] = set()
+        self._owners: Counter[Owner | None] = Counter()
+
+    def note(self, pod: Pod, is_healthy: bool) -> None:
+        """Note the state of a pod."""
+        self.forget(pod)
+        if not pod.terminating:
+            identity, owner = _identity(pod), owner_of(pod)
+            self._covered[identity] = owner
+            self._owners[owner] += 1
+            if is_healthy:
+                self._healthy.add(identity)
+
+    def forget(self, pod: Pod) -> bool:
+        """Forget a pod that is gone or no longer covered; returns whether it was covered."""
+        identity = _identity(pod)
+        if identity not in self._covered:
+            return False
+        owner = self._covered.pop(identity)
+        self._owners[owner] -= 1
+        if not self._owners[owner]:
+            del self._owners[owner]
+        self._healthy.discard(identity)
+        return True
+
+    def health(self) -> Health:
+        return self.budget.health(len(self._healthy), self._owners, self._store)
+
+    def eviction_counts(self, pod: Pod) -> bool:
+        """Whether the eviction of a pod takes one of the disruptions that are allowed."""
+        return self.budget.eviction_counts(pod, self.health(), healthy=_identity(pod) in self._healthy)
+
+    def refusal(self, pod: Pod) -> str:
+        """Why the budget refuses the eviction of a pod; empty if it does not."""
+        return self.budget.refusal(pod, self.health(), healthy=_identity(pod) in self._healthy)
+
+
+def _identity(pod: Pod) -> PodID:
+    return pod.key, pod.metadata.uid
 
 
 class Disruptions:
     """Keeps the PodDisruptionBudgets of a cluster up to date. It must be told of every pod and budget that changes."""
 
-    def __init__(self) -> None:
-        self._budgets: dict[str, dict[str, _Budget]] = {}
+    def __init__(self, store: Store) -> None:
+        """`store` has the controllers that say how many pods they want."""
+        self._store = store
+        self._budgets: dict[str, dict[str, _WatchedBudget]] = {}
         """By namespace and name."""
         self._dirty: dict[tuple[str, str], None] = {}
 
     def __bool__(self) -> bool:
         return bool(self._budgets)
 
-    def budget_is(self, budget: PodDisruptionBudget, pods: Mapping[str, tuple[Pod, bool]]) -> None:
+    def on_budget_updated(self, budget: PodDisruptionBudget, pods: Iterable[tuple[Pod, bool]]) -> None:
         """Add or change a budget. `pods` are all pods of the cluster, each with whether it is healthy."""
-        found = self._budgets.setdefault(budget.namespace, {})[budget.name] = _Budget(budget)
-        for pod, is_healthy in pods.values():
-            if pod.namespace == budget.namespace:
-                self._note(found, pod, is_healthy)
+        found = self._budgets.setdefault(budget.namespace, {})[budget.name] = _WatchedBudget(budget, self._store)
+        for pod, is_healthy in pods:
+            if found.budget.covers(pod):
+                found.note(pod, is_healthy)
+        self._touch(found)
 
-    def budget_gone(self, budget: PodDisruptionBudget) -> None:
+    def on_budget_deleted(self, budget: PodDisruptionBudget) -> None:
         self._budgets.get(budget.namespace, {}).pop(budget.name, None)
         if not self._budgets.get(budget.namespace):
             self._budgets.pop(budget.namespace, None)
 
-    def pod_is(self, pod: Pod, *, is_healthy: bool) -> None:
-        """Add or change a pod. It is healthy if it runs and is not terminating."""
+    def on_pod_updated(self, pod: Pod, *, is_healthy: bool) -> None:
+        """Add or change a pod; a pod that a controller is about to create is not healthy yet."""
         for budget in self._budgets.get(pod.namespace, {}).values():
-            self._note(budget, pod, is_healthy)
-
-    def pod_gone(self, pod: Pod) -> None:
-        for budget in self._budgets.get(pod.namespace, {}).values():
-            if pod.key in budget.expected:
-                budget.expected.discard(pod.key)
-                budget.healthy.discard(pod.key)
+            if budget.budget.covers(pod):
+                budget.note(pod, is_healthy)
+                self._touch(budget)
+            elif budget.forget(pod):
+                # Its labels changed.
                 self._touch(budget)
 
+    def on_pod_deleted(self, pod: Pod) -> None:
+        for budget in self._budgets.get(pod.namespace, {}).values():
+            if budget.forget(pod):
+                self._touch(budget)
+
+    def on_workload_updated(self, namespace: str) -> None:
+        """Note that a controller in a namespace wants another number of pods."""
+        for budget in self._budgets.get(namespace, {}).values():
+            self._touch(budget)
+
     def may_evict(self, pod: Pod) -> bool:
-        """Whether all budgets that protect the pod allow its eviction; always for a pod that does not run."""
-        return all(budget.allowed() > 0 for budget in self._protecting(pod))
+        """Whether the eviction API would evict the pod."""
+        budgets = self._covering(pod)
+        return not budgets or (len(budgets) == 1 and not budgets[0].refusal(pod))
 
     def has_budget(self, pod: Pod) -> bool:
-        """Whether any budget protects the pod."""
-        return bool(self._protecting(pod))
+        """Whether any budget covers the pod."""
+        return bool(self._covering(pod))
 
     def may_evict_all(self, pods: Iterable[Pod]) -> bool:
         """Whether the budgets allow to evict all of these pods together."""
-        counts = Counter(id(budget) for pod in pods for budget in self._protecting(pod))
-        budgets = (budget for found in self._budgets.values() for budget in found.values())
-        return all(counts[id(budget)] <= budget.allowed() for budget in budgets if id(budget) in counts)
-
-    def evicted(self, pod: Pod) -> None:
-        """Count an eviction: a budget that is not counted from its pods allows one less."""
-        for budget in self._protecting(pod):
-            budget.left = max(budget.left - 1, 0)
-            self._touch(budget)
+        needed = [budget for pod in pods for budget in self._covering(pod) if budget.eviction_counts(pod)]
+        return all(number <= budget.health().allowed for budget, number in Counter(needed).items())
 
     def take_changed(self) -> Iterator[PodDisruptionBudget]:
         """The budgets whose status changed since the last call, with the new status."""
         dirty, self._dirty = self._dirty, {}
         for namespace, name in dirty:
-            budget = self._budgets.get(namespace, {}).get(name)
-            if budget is None:
+            found = self._budgets.get(namespace, {}).get(name)
+            if found is None:
                 continue
-            allowed = budget.allowed()
-            if allowed != budget.budget.status.disruptions_allowed:
-                status = replace(budget.budget.status, disruptions_allowed=allowed)
-                budget.budget = replace(budget.budget, status=status)
-                yield budget.budget
+            before, allowed = found.budget.object, found.health().allowed
+            if allowed != before.status.disruptions_allowed:
+                after = replace(before, status=replace(before.status, disruptions_allowed=allowed))
+                found.budget = replace_data(found.budget, object=after)
+                yield after
 
-    def _protecting(self, pod: Pod) -> list[_Budget]:
-        return [budget for budget in self._budgets.get(pod.namespace, {}).values() if pod.key in budget.healthy]
+    def _covering(self, pod: Pod) -> list[_WatchedBudget]:
+        return [each for each in self._budgets.get(pod.namespace, {}).values() if each.budget.covers(pod)]
 
-    def _note(self, budget: _Budget, pod: Pod, is_healthy: bool) -> None:
-        is_meant = budget.selector.matches(pod.metadata.labels) and not pod.terminating
-        (budget.expected.add if is_meant else budget.expected.discard)(pod.key)
-        (budget.healthy.add if is_meant and is_healthy else budget.healthy.discard)(pod.key)
-        self._touch(budget)
-
-    def _touch(self, budget: _Budget) -> None:
-        self._dirty[budget.budget.namespace, budget.budget.name] = None
-
-
-def _share(wanted: int | str, total: int, budget: PodDisruptionBudget) -> int:
-    """A number, or a percentage of all pods, rounded up."""
-    if isinstance(wanted, int):
-        return wanted
-    try:
-        return math.ceil(int(wanted.removesuffix("%")) * total / 100) if wanted.endswith("%") else int(wanted)
-    except ValueError:
-        raise InputError(
-            f"PodDisruptionBudget {budget.key}: {wanted!r} is neither a number nor a percentage such as 50%"
-        ) from None
+    def _touch(self, budget: _WatchedBudget) -> None:
+        item = budget.budget.object
+        self._dirty[item.namespace, item.name] = None

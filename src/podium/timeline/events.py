@@ -10,17 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from podium.config.fields import SECOND, parse_duration
+from podium.config.fields import LONGEST, seconds_of
 from podium.errors import InputError
 from podium.manifests.checks import check
 from podium.manifests.decode import decode, entries, full_name, type_of
 from podium.manifests.defaults import default_object
 from podium.manifests.files import Document, read_bytes
-from podium.manifests.located import Section
 from podium.model import Node, Object, Pod, ReplicaSet
 from podium.timeline.controllers import WORKLOADS
 
@@ -28,8 +27,6 @@ STDIN = "-"
 STDIN_NAME = "stdin"
 LIFETIME = "podium/lifetime"
 """The annotation of a pod that sets how long it runs."""
-LONGEST = 10 * 366 * 86_400
-"""The latest time of an event, in seconds: ten years."""
 
 
 class Verb(StrEnum):
@@ -232,26 +229,9 @@ def lifetime_of(pod: Pod, where: str = "") -> float | None:
 
 def _duration(given: float | str, what: str, where: str) -> float:
     try:
-        seconds = parse_duration(given) / SECOND if isinstance(given, str) else float(given)
-    except ValueError:
-        raise InputError(f"{what} {given!r} is not a duration such as 300s or 1h30m", where) from None
-    if not 0 <= seconds <= LONGEST:
-        raise InputError(f"{what} {given!r} is not a duration from 0 on, up to ten years", where)
-    return seconds
-
-
-def read_duration(given: Section, field: str, default: float = 0.0) -> float:
-    """Read a field of a file as seconds, from a text such as 10m or a number of seconds."""
-    value: Any = given.raw(field)
-    if value is None:
-        return default
-    try:
-        seconds = parse_duration(value) / SECOND if isinstance(value, str) else float(value)
-    except (ValueError, TypeError):
-        seconds = -1.0
-    if not 0 <= seconds <= LONGEST or isinstance(value, bool):
-        given.refuse(field, f"is {value!r}; it needs a duration such as 10m or 90s, up to ten years")
-    return seconds
+        return seconds_of(given)
+    except ValueError as error:
+        raise InputError(f"{what} {given!r} {error}", where) from None
 
 
 def _epoch(found: list[_Raw]) -> datetime | None:
@@ -357,6 +337,9 @@ class ClockEntry(msgspec.Struct, frozen=True, order=True, array_like=True):
     number: int
 
 
+D = TypeVar("D", bound=Due)
+
+
 class VirtualClock:
     """The simulated time, in seconds, and what is planned."""
 
@@ -378,6 +361,10 @@ class VirtualClock:
     def has_only(self, kind: type[Due]) -> bool:
         """Whether everything planned is of one kind; True if nothing is planned."""
         return all(isinstance(due, kind) for due in self._dues.values())
+
+    def pending(self, kind: type[D]) -> Iterator[D]:
+        """Everything of one kind that is planned."""
+        return (due for due in self._dues.values() if isinstance(due, kind))
 
     def take_due(self) -> AnyDue | None:
         """Take out the next thing that is due by now; None if nothing is."""

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from podium.config.fields import LONGEST
 from podium.errors import InputError
-from podium.timeline.events import LONGEST
 from podium.traces.trace import LONGEST_SHOWN, STEP, Advance, Manifest, Trace, TraceEvent, node, opened, pod, remarks
 
 CPUS, MEMORY_MIB = 64_000, 262_144

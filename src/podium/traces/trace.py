@@ -18,12 +18,13 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
+from podium.config.fields import LONGEST
 from podium.errors import InputError, os_problem
 from podium.manifests import Objects, load
+from podium.manifests.files import GZIP_MAGIC
 from podium.model.meta import dns_subdomain_errors, label_value_errors
 from podium.model.objects import HOSTNAME
 from podium.timeline.controllers import WORKLOADS
-from podium.timeline.events import LONGEST
 from podium.wording import counted
 
 Manifest = Mapping[str, Any]
@@ -116,7 +117,6 @@ def pod(name: str, requests: Mapping[str, str], *, labels: Mapping[str, str], sp
 
 HEAD = 4096
 """How many bytes are read to find out whether a file is text."""
-GZIP_MAGIC = b"\x1f\x8b"
 STEP = 1000
 """How many rows are read between progress reports."""
 MOST = 10**15

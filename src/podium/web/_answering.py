@@ -10,13 +10,13 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import singledispatch
-from itertools import islice
 from time import monotonic
 from typing import Any, NamedTuple
 
 from podium import answers
 from podium.engine import Scheduler, simulate
 from podium.engine.release import AnyRelease, Release, release_of
+from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError, PodiumError
 from podium.lookup import added_objects, find_pod, first_pods, named_after, with_priority_and_profile
 from podium.manifests import load
@@ -101,23 +101,19 @@ def _capacity(question: questions.Capacity, subject: Subject) -> Answered:
         raise InputError("nodesNeeded must know for how many pods: say atLeast")
     if not templates and not offers:
         raise InputError("no pod to find the capacity for: name some in pods or podspec, or ask with nodesNeeded")
-    wishes = _options(question, subject)
-    cluster = answers.without_nodes(subject.cluster, question.exclude_nodes)
+    asked = answers.CapacityQuestion(
+        templates, question.mix, question.at_least, question.limit, offers, question.exclude_nodes
+    )
+    options = SchedulerOptions(**_options(question, subject))
+    cluster = subject.cluster.fork()
     for obj in new:
         cluster.update(obj)
-    if len(templates) > 1 and not question.mix and not offers:
-        each = [answers.capacity(cluster, template, limit=question.limit, **wishes) for template in templates]
+    if asked.counts_each:
+        each = asked.count_each(cluster, options)
         return Answered(
             capacity_report.workload_document(each), lambda: workload_capacity_page(each, at_least=question.at_least)
         )
-    counted, waiting = None, list(cluster.pending.values())
-    if templates:
-        most = question.limit or (question.at_least if offers else 0)
-        counted = answers.capacity(cluster, templates, mix=question.mix, limit=most, **wishes)
-        more = answers.pods_of(templates, counted.mix, counted.cluster)
-        missing = max(question.at_least - counted.count, 0)
-        cluster, waiting = counted.cluster, [pod for _, pod in islice(more, missing)]
-    needed = answers.nodes_needed(cluster, waiting, offers, **wishes) if offers else None
+    counted, needed = asked.count(cluster, options)
     document = capacity_report.to_document(counted, needed)
     return Answered(document, lambda: capacity_page(counted, needed, at_least=question.at_least))
 
@@ -165,19 +161,11 @@ def _fail(question: questions.Fail, subject: Subject) -> Answered:
     settings = _settings(question, subject)
     found: answers.Disruption | answers.WorstCase
     if worst:
-        found = _worst(subject, worst, settings, question.most)
+        found = answers.worst_case(cluster, worst, settings, most=question.most)
     else:
         nodes = dict.fromkeys(name for text in question.selectors for name in answers.nodes_matching(cluster, text))
         found = answers.fail(cluster, list(nodes), settings)
     return Answered(disruption_report.to_document(found), lambda: disruption_page(found))
-
-
-def _worst(subject: Subject, what: str, settings: answers.DisruptionSettings, most: int) -> answers.WorstCase:
-    if not (what.isascii() and what.lstrip("-").isdigit()):
-        return answers.worst_domain(subject.cluster, what, settings)
-    if int(what) < 1:
-        raise InputError(f"any {what}: at least one node has to fail")
-    return answers.worst_nodes(subject.cluster, int(what), settings, most=most)
 
 
 @answer.register
@@ -185,6 +173,7 @@ def _compare(question: questions.Compare, subject: Subject) -> Answered:
     from podium.present.html.reports import comparison_page
 
     before, after = _ways(question, subject)
+    answers.check_ways(before, after)
     found = answers.compare(
         before,
         after,
@@ -209,8 +198,6 @@ def _ways(question: questions.Compare, subject: Subject) -> tuple[answers.Way, a
     if question.releases:
         sides = [release_of(name) for name in question.releases]
         first, second = [subject.release, *sides][-2:]
-        if first == second:
-            raise InputError(f"both ways are the same: {first.name}; name two that differ")
         return _as_release(first, subject), _as_release(second, subject)
     if question.settings is not None:
         document = with_settings(subject, question.settings)

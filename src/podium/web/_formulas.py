@@ -15,12 +15,14 @@ from podium.config.plugin_args import (
     MOST_ALLOCATED,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
+    value_on_shape,
 )
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import PluginScores
 from podium.framework import SUCCESS, CycleState
 from podium.framework.plugin import PreScorePlugin, ScorePlugin
-from podium.model import Pod
+from podium.model import Pod, Taint, Toleration
+from podium.model.selectors import requirement_text, untolerated
 from podium.plugins import IN_TREE
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.image_locality import counted_images
@@ -30,7 +32,7 @@ from podium.present.text import amount
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ScoredNode:
     """One pod and one node, while the pod is on no node."""
 
     cluster: Cluster
@@ -54,9 +56,7 @@ def formulas(
     cluster = scheduler.cluster
     framework = scheduler.frameworks[profile or pod.spec.scheduler_name]
     plugins = {each.plugin.name: each.plugin for each in framework.score}
-    unbound = replace(pod, spec=replace(pod.spec, node_name=""))
-    held = cluster.end(pod)
-    try:
+    with cluster.without(pod) as unbound:
         found = []
         for scores in decision.scores:
             plugin = plugins[scores.plugin]
@@ -72,18 +72,14 @@ def formulas(
                 plugin.filter(state, unbound, feasible)
             if isinstance(plugin, PreScorePlugin):
                 plugin.pre_score(state, unbound, feasible)
-            found.append(_formula(scores, Scene(cluster, unbound, cluster.rows[node], plugin, state), node))
+            found.append(_formula(scores, ScoredNode(cluster, unbound, cluster.rows[node], plugin, state), node))
         return found
-    finally:
-        cluster.add(pod)
-        for claim in held:
-            cluster.update(claim)
 
 
-def _formula(scores: PluginScores, scene: Scene, node: str) -> dict[str, Any]:
+def _formula(scores: PluginScores, scored: ScoredNode, node: str) -> dict[str, Any]:
     raw, normalised = scores.raw[node], scores.normalized[node]
     # A user's plugin, or one of an old release, may have the same name as an in-tree plugin.
-    is_known = type(scene.plugin) is IN_TREE.get(scores.plugin)
+    is_known = type(scored.plugin) is IN_TREE.get(scores.plugin)
     tell = RAW.get(scores.plugin, _unknown) if is_known else _unknown
     return {
         "plugin": scores.plugin,
@@ -92,25 +88,25 @@ def _formula(scores: PluginScores, scene: Scene, node: str) -> dict[str, Any]:
         "weight": scores.weight,
         "weighted": scores.weighted[node],
         "lines": [
-            *tell(scene),
+            *tell(scored),
             *_normalising(scores, raw, normalised, is_known),
             f"{normalised} * weight {scores.weight} = {scores.weighted[node]:,} points",
         ],
     }
 
 
-def _unknown(scene: Scene) -> list[str]:
+def _unknown(scored: ScoredNode) -> list[str]:
     return ["the plugin's own score"]
 
 
 # -- raw scores ----------------------------------------------------------------------------------------------------
 
 
-def _resources_fit(scene: Scene) -> list[str]:
-    args = scene.plugin.args if isinstance(scene.plugin.args, NodeResourcesFitArgs) else NodeResourcesFitArgs()
+def _resources_fit(scored: ScoredNode) -> list[str]:
+    args = scored.plugin.args if isinstance(scored.plugin.args, NodeResourcesFitArgs) else NodeResourcesFitArgs()
     strategy = args.scoring_strategy
-    requests = scene.state.info.resources.score_requests
-    amounts = scene.cluster.resource_states.amounts(scene.row)
+    requests = scored.state.info.resources.score_requests
+    amounts = scored.cluster.resource_states.amounts(scored.row)
     lines, parts, weights = [], [], 0
     for name, more, weight in asked_resources(counted_resources(strategy.resources), requests):
         of, used = amounts.allocatable.get(name, 0), amounts.non_zero.get(name, 0)
@@ -126,7 +122,7 @@ def _resources_fit(scene: Scene) -> list[str]:
             score = taken * 100 // of
             lines.append(f"{name}: {sum_} {share}: {score} % are in use")
             if strategy.type != MOST_ALLOCATED:
-                score = _on_shape(score, [(point.utilization, point.score * 10) for point in strategy.shape or ()])
+                score = value_on_shape(strategy.shape or (), score)
                 lines[-1] += f", for which the shape gives {score}"
                 if not score:
                     continue
@@ -136,19 +132,12 @@ def _resources_fit(scene: Scene) -> list[str]:
     return [*lines, f"{strategy.type}: {mean}"]
 
 
-def _on_shape(at: int, points: list[tuple[int, int]]) -> int:
-    for (x0, y0), (x1, y1) in zip([points[0], *points], points, strict=False):
-        if at <= x1:
-            return y1 if x0 == x1 else y0 + int((y1 - y0) * (at - x0) / (x1 - x0))
-    return points[-1][1]
-
-
-def _balanced(scene: Scene) -> list[str]:
-    args = scene.plugin.args
+def _balanced(scored: ScoredNode) -> list[str]:
+    args = scored.plugin.args
     if not isinstance(args, NodeResourcesBalancedAllocationArgs):
         args = NodeResourcesBalancedAllocationArgs()
-    amounts = scene.cluster.resource_states.amounts(scene.row)
-    requests = scene.state.info.resources.balanced_requests
+    amounts = scored.cluster.resource_states.amounts(scored.row)
+    requests = scored.state.info.resources.balanced_requests
     before, after, lines = [], [], []
     for name, more, _ in asked_resources(counted_resources(args.resources), requests):
         of, used = amounts.allocatable.get(name, 0), amounts.requested.get(name, 0)
@@ -158,7 +147,7 @@ def _balanced(scene: Scene) -> list[str]:
             lines.append(f"{name}: {before[-1]:.1%} in use now, {after[-1]:.1%} with the pod")
     now, then = _deviation(before), _deviation(after)
     lines.append(f"standard deviation of the shares: {now:.4f} now, {then:.4f} with the pod")
-    if not scene.plugin.release_rules.balanced_allocation_compares_before_and_after:
+    if not scored.plugin.release_rules.balanced_allocation_compares_before_and_after:
         return [*lines, f"100 * (1 - the deviation with the pod), rounded down: {int((1 - then) * 100.0)}"]
     return [*lines, f"50 + (50 + {int((1 - then) * 100.0)} - {int((1 - now) * 100.0)}) / 2"]
 
@@ -167,42 +156,36 @@ def _deviation(shares: list[float]) -> float:
     return float(np.std(shares)) if len(shares) > 1 else 0.0
 
 
-def _taints(scene: Scene) -> list[str]:
-    from podium.model.selectors import untolerated
-
-    node = scene.cluster.node(scene.cluster.names[scene.row])
+def _taints(scored: ScoredNode) -> list[str]:
+    node = scored.cluster.node(scored.cluster.names[scored.row])
     prefer = [taint for taint in node.spec.taints if taint.effect == "PreferNoSchedule"]
-    tolerations = [each for each in scene.pod.spec.tolerations if each.effect in ("", "PreferNoSchedule")]
-    unwanted = [taint for taint in prefer if _is_untolerated(untolerated, taint, tolerations)]
+    tolerations = [each for each in scored.pod.spec.tolerations if each.effect in ("", "PreferNoSchedule")]
+    unwanted = [taint for taint in prefer if _is_untolerated(taint, tolerations)]
     named = ", ".join(f"{taint.key}={taint.value}" for taint in unwanted) or "none"
     return [f"PreferNoSchedule taints that the pod does not tolerate: {named}: {len(unwanted)}"]
 
 
-def _is_untolerated(untolerated: Callable[..., Any], taint: Any, tolerations: list[Any]) -> bool:
+def _is_untolerated(taint: Taint, tolerations: list[Toleration]) -> bool:
     # Checked as a NoSchedule taint, since PreferNoSchedule taints never reject a node.
     hard = replace(taint, effect="NoSchedule")
     return untolerated((hard,), [replace(each, effect="") for each in tolerations]) is not None
 
 
-def _node_affinity(scene: Scene) -> list[str]:
-    affinity = scene.pod.spec.affinity and scene.pod.spec.affinity.node_affinity
+def _node_affinity(scored: ScoredNode) -> list[str]:
+    affinity = scored.pod.spec.affinity and scored.pod.spec.affinity.node_affinity
     lines = []
     for term in affinity.preferred if affinity else ():
-        says = " and ".join(_requirement(each) for each in term.preference.match_expressions) or "no expression"
+        says = " and ".join(map(requirement_text, term.preference.match_expressions)) or "no expression"
         lines.append(f"prefers {says}: weight {term.weight}")
     return [*lines, "the sum of the weights of the preferences that the node meets"]
 
 
-def _requirement(each: Any) -> str:
-    return f"{each.key} {each.operator} {', '.join(each.values)}".strip()
-
-
-def _image_locality(scene: Scene) -> list[str]:
-    cluster, lines, total = scene.cluster, [], 0
-    images = counted_images(scene.pod.spec, scene.plugin.release_rules)
+def _image_locality(scored: ScoredNode) -> list[str]:
+    cluster, lines, total = scored.cluster, [], 0
+    images = counted_images(scored.pod.spec, scored.plugin.release_rules)
     for name in images.names:
         found = cluster.images.states.get(name)
-        if found is None or scene.row not in found.rows:
+        if found is None or scored.row not in found.rows:
             lines.append(f"{name}: not on the node")
             continue
         share = len(found.rows) / cluster.node_count
@@ -211,36 +194,36 @@ def _image_locality(scene: Scene) -> list[str]:
     return [*lines, f"{total:,} bytes, from 23 MiB (0) to {1000 * images.expected:,} MiB (100)"]
 
 
-def _spread(scene: Scene) -> list[str]:
-    found = scene.state.get("PodTopologySpread/score")
+def _spread(scored: ScoredNode) -> list[str]:
+    found = scored.state.get("PodTopologySpread/score")
     if found is None:
         return ["no constraint counts"]
     lines = []
     for each in found.scored:
         key = each.constraint.topology_key
-        code = int(scene.nodes.codes(key)[0])
+        code = int(scored.nodes.codes(key)[0])
         if code < 0:
             lines.append(f"{key}: the node has no such label")
             continue
-        pods = int(each.pods[scene.row] if each.by_row else each.pods[code])
+        pods = int(each.pods[scored.row] if each.by_row else each.pods[code])
         skew = each.constraint.max_skew
         lines.append(f"{key}: {pods:,} matching pods * {each.weight:.3f} + maxSkew {skew} - 1")
     return [*lines, "the sum, rounded; the fewer the better"]
 
 
-def _pod_affinity(scene: Scene) -> list[str]:
-    found: Mapping[str, Any] = scene.state.get("InterPodAffinity/score") or {}
+def _pod_affinity(scored: ScoredNode) -> list[str]:
+    found: Mapping[str, Any] = scored.state.get("InterPodAffinity/score") or {}
     lines = []
     for key, scores in found.items():
-        code = int(scene.nodes.codes(key)[0])
+        code = int(scored.nodes.codes(key)[0])
         points = int(scores[code]) if code >= 0 else 0
         lines.append(f"{key}: preferences that pods in the same domain meet come to {points:,}")
     return lines or ["no preference matters here"]
 
 
-def _volumes(scene: Scene) -> list[str]:
-    assert isinstance(scene.plugin, VolumeBinding)
-    parts = scene.plugin.score_parts(scene.state, scene.cluster, scene.row)
+def _volumes(scored: ScoredNode) -> list[str]:
+    assert isinstance(scored.plugin, VolumeBinding)
+    parts = scored.plugin.score_parts(scored.state, scored.cluster, scored.row)
     lines = [
         f"{name or 'no class'}: {amount('memory', asked)} of {amount('memory', there)}: {score}"
         for name, asked, there, score in parts
@@ -248,15 +231,15 @@ def _volumes(scene: Scene) -> list[str]:
     return [*lines, "the mean of the classes"] if lines else ["no claim that waits for its volume"]
 
 
-def _devices(scene: Scene) -> list[str]:
-    assert isinstance(scene.plugin, DynamicResources)
-    devices = scene.plugin.searched(scene.state)
-    ranked = devices.ranked_on(scene.cluster.names[scene.row]) if devices is not None else []
+def _devices(scored: ScoredNode) -> list[str]:
+    assert isinstance(scored.plugin, DynamicResources)
+    devices = scored.plugin.searched(scored.state)
+    ranked = devices.ranked_on(scored.cluster.names[scored.row]) if devices is not None else []
     lines = [f"{claim} gets the alternative {request}: {points}" for claim, request, points in ranked]
     return [*lines, "the sum; 8 for a first alternative, 7 for a second"] if lines else ["no request has alternatives"]
 
 
-RAW: dict[str, Callable[[Scene], list[str]]] = {
+RAW: dict[str, Callable[[ScoredNode], list[str]]] = {
     "NodeResourcesFit": _resources_fit,
     "NodeResourcesBalancedAllocation": _balanced,
     "TaintToleration": _taints,

@@ -200,7 +200,7 @@ class Compare(Question):
     settings: Annotated[
         ScoreSettings | None, _about("Instead of a second configuration: the first with other weights.")
     ] = None
-    replay: Annotated[bool, _about("Whether the whole cluster is placed anew, and not only what is pending.")] = False
+    replay: Annotated[bool, _about("Whether the running pods are placed again, too.")] = False
     tie_break: TieBreak = "first"
     seed: Seed = 0
 

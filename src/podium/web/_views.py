@@ -12,16 +12,22 @@ import msgspec
 
 from podium.cluster import PodInfo
 from podium.engine import Scheduler, Usage
-from podium.engine.decision import Decision, lead, ranking, runner_up
+from podium.engine.decision import Decision, ranking
 from podium.engine.release import OLD_RELEASES
 from podium.errors import InputError
-from podium.framework import Status
 from podium.lookup import find_pod
 from podium.manifests import workload_of
 from podium.model import Pod
 from podium.model.objects import ZONE
-from podium.present.decision_text import preemption_document
-from podium.present.explanation import Explained, explain_pod, node_counts, outcome_document, reasons_not_looked_at
+from podium.present.decision_text import grouped, preemption_document
+from podium.present.explanation import (
+    Explained,
+    explain_pod,
+    node_counts,
+    outcome_document,
+    reasons_not_looked_at,
+    runner_up_document,
+)
 from podium.present.html.page import SHOWN, Heading, Markup, bar, element, page, scrolling, section, table
 from podium.present.simulation import timeline_lines
 from podium.present.text import API_VERSION
@@ -53,22 +59,14 @@ def decision_table(explained: Explained) -> dict[str, Any]:
         **outcome_document(explained),
         "counts": node_counts(decision),
         "ties": list(decision.ties),
-        "runnerUp": _runner_up(decision),
+        "runnerUp": runner_up_document(decision),
         "nodes": nodes,
         "totals": [totals.get(node, 0) for node in nodes],
         "plugins": _plugins(decision, nodes),
-        "rejected": _rejected(explained.decision.rejected, explained.details),
+        "rejected": _rejected(explained),
         "notLookedAtBecause": reasons_not_looked_at(decision),
         "preemption": preemption_document(decision),
     }
-
-
-def _runner_up(decision: Decision) -> dict[str, Any] | None:
-    second = runner_up(decision)
-    if second is None or decision.node is None:
-        return None
-    behind = decision.totals[decision.node] - decision.totals[second]
-    return {"node": second, "lead": behind, "leadByPlugin": lead(decision, second)}
 
 
 def _plugins(decision: Decision, nodes: list[str]) -> list[dict[str, Any]]:
@@ -90,22 +88,19 @@ def _plugins(decision: Decision, nodes: list[str]) -> list[dict[str, Any]]:
     return found
 
 
-def _rejected(statuses: Mapping[str, Status], details: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The rejected nodes by plugin and reasons, most nodes first."""
-    groups: dict[Status, list[str]] = {}
-    for node, status in statuses.items():
-        groups.setdefault(status, []).append(node)
-    found = [
+def _rejected(explained: Explained) -> list[dict[str, Any]]:
+    """The rejected nodes by plugin, reasons and code, most nodes first."""
+    details = explained.details
+    return [
         {
             "plugin": status.plugin,
             "code": status.code.value,
             "reasons": list(status.reasons),
-            "nodes": nodes,
+            "nodes": list(nodes),
             "details": {node: details[node] for node in nodes if node in details},
         }
-        for status, nodes in groups.items()
+        for status, nodes in grouped(explained.decision.rejected, lambda status: status)
     ]
-    return sorted(found, key=lambda group: (-len(group["nodes"]), group["plugin"], group["reasons"]))
 
 
 MOST_SCHEDULERS = 6

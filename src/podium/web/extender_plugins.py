@@ -194,7 +194,7 @@ def extender_framework(
         setup = made.set_up(document, options=options, registry=registry)
         return Framework(setup.config.profiles[0], setup.registry)
     if made.is_old:
-        raise InputError(f"--plugin is not for {made.name}, whose plugins a --config names: give that")
+        raise InputError(f"--plugin cannot be used with {made.name}: name its plugins in a --config")
     given = dict(document or {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"})
     profiles = [dict(each or {}) for each in given.get("profiles") or [{}]]
     today = made.set_up(document, registry=registry).config.profiles[0].points["score"]

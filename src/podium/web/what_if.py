@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from podium import answers
 from podium.answers.capacity import add_nodes
-from podium.answers.disruption import checked, cordon
+from podium.answers.disruption import checked
 from podium.answers.search_space import SHAPE_AT, ConfigurationSpace, has_shape
 from podium.cluster import Cluster
 from podium.cluster.columns import NO_ROWS, Ints
@@ -31,9 +31,8 @@ from podium.manifests import Objects, expand_workloads, load, workload_of
 from podium.manifests.yaml_documents import yaml_documents
 from podium.model import Node, Pod
 from podium.model.pod import DEFAULT_SCHEDULER_NAME, belongs_to_node
-from podium.model.selectors import CORDONED
-from podium.present.disruption import to_lines
-from podium.present.html.page import UNLIMITED, opening
+from podium.model.selectors import cordoned, uncordoned
+from podium.present.disruption import sentences
 from podium.present.text import API_VERSION
 from podium.web import _questions as questions
 from podium.web._questions import Manifest, Question, ScoreSettings
@@ -205,7 +204,7 @@ def _do(step: object, cluster: Cluster, subject: Subject) -> tuple[list[str], Cl
 def _cordon(step: questions.Cordon, cluster: Cluster, subject: Subject) -> tuple[list[str], Cluster]:
     checked(cluster, step.nodes)
     for name in step.nodes:
-        cordon(cluster, name)
+        cluster.update(cordoned(cluster.node(name)))
     return [f"{counted(len(step.nodes), 'node')} cordoned: {', '.join(step.nodes[:6])}."], cluster
 
 
@@ -213,9 +212,7 @@ def _cordon(step: questions.Cordon, cluster: Cluster, subject: Subject) -> tuple
 def _uncordon(step: questions.Uncordon, cluster: Cluster, subject: Subject) -> tuple[list[str], Cluster]:
     checked(cluster, step.nodes)
     for name in step.nodes:
-        node = cluster.node(name)
-        taints = [taint for taint in node.spec.taints if taint.key != CORDONED.key]
-        cluster.update(replace(node, spec=replace(node.spec, unschedulable=False, taints=taints)))
+        cluster.update(uncordoned(cluster.node(name)))
     return [f"{counted(len(step.nodes), 'node')} uncordoned: {', '.join(step.nodes[:6])}."], cluster
 
 
@@ -236,7 +233,7 @@ def _fail(step: questions.FailStep, cluster: Cluster, subject: Subject) -> tuple
 
 
 def _disrupted(found: answers.Disruption) -> tuple[list[str], Cluster]:
-    return opening(to_lines(found, width=UNLIMITED)), found.cluster
+    return [each.alone for each in sentences(found)], found.cluster
 
 
 @_do.register
@@ -347,7 +344,7 @@ class _Scores(NamedTuple):
         return self.best if totals is self.totals else self.rows[totals == totals.max()]
 
 
-NOWHERE = _Scores(NO_ROWS, (), np.zeros((0, 0), dtype=np.int8), NO_ROWS, NO_ROWS)
+NO_SCORES = _Scores(NO_ROWS, (), np.zeros((0, 0), dtype=np.int8), NO_ROWS, NO_ROWS)
 
 
 @dataclass(slots=True)
@@ -367,17 +364,12 @@ class ScoredPods:
 
     def _decide(self, pod: Pod) -> _Scores:
         """The scores of a pod as if it were not running yet."""
-        cluster = self.scheduler.cluster
-        held = cluster.end(pod)
         try:
-            found = self.scheduler.score(replace(pod, spec=replace(pod.spec, node_name="")))
+            with self.scheduler.cluster.without(pod) as unbound:
+                found = self.scheduler.score(unbound)
         except PodiumError:
             # A pod that cannot be decided has no node, whatever the weights.
-            return NOWHERE
-        finally:
-            cluster.add(pod)
-            for claim in held:
-                cluster.update(claim)
+            return NO_SCORES
         plugins = [(scores.plugin, scores.weight) for scores in found.scores]
         kept = np.array([scores.normalized for scores in found.scores], dtype=np.int8)
         return _Scores(found.rows, plugins, kept, found.totals, found.best)
@@ -443,7 +435,7 @@ def with_settings(subject: Subject, settings: ScoreSettings, profile: str | None
     kube-scheduler treats a weight of 0 as the default, so a plugin with weight 0 is disabled at Score instead.
     """
     if subject.release.is_old:
-        raise InputError(f"weights can be turned of v1.29 and later, not of {subject.release.name}")
+        raise InputError(f"weights can be changed for v1.29 and later, not for {subject.release.name}")
     space = ConfigurationSpace(subject.document, subject.registry, profile, subject.release.rules)
     today = space.today
     for plugin in settings.weights:

@@ -10,6 +10,7 @@ from builders import ZONE, expression, make_node
 from csi_objects import DRIVER, make_capacity, make_csi_node, make_driver
 from podium.cluster import Cluster
 from podium.engine import Scheduler
+from podium.engine.release import CURRENT
 from podium.framework.suggested_change import RejectedNodes
 from podium.model import Object, Pod
 from podium.plugins.storage.claims import SELECTED_NODE
@@ -19,6 +20,8 @@ from storage_objects import bound, ephemeral, inline, make_claim, make_class, ma
 NODE = make_node("n", labels={ZONE: "a"})
 LOCAL, FAST = make_class("local", "kubernetes.io/no-provisioner"), make_class("fast")
 ONE_POD = ("ReadWriteOncePod",)
+RELEASES = ("v1.29", "v1.32", "v1.33", CURRENT)
+"""Before v1.33 a volume out of reach, and before v1.34 a claim in use, has another reason."""
 EBS_PLUGIN = "kubernetes.io/aws-ebs"
 EBS = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
 
@@ -31,9 +34,9 @@ def rbd(read_only: bool = False) -> dict[str, Any]:
     return {"rbd": {"monitors": ["m1"], "pool": "p", "image": "i", "readOnly": read_only}}
 
 
-def details(pod: Pod, *objects: Object) -> dict[str, str]:
+def details(pod: Pod, *objects: Object, release: str = CURRENT) -> dict[str, str]:
     cluster = Cluster.from_objects([NODE, *objects])
-    scheduler = Scheduler(cluster)
+    scheduler = Scheduler(cluster, release=release)
     rejected = RejectedNodes(pod, scheduler.decide(pod).rejected, cluster)
     found = scheduler.framework_of(pod).obstacles(rejected)
     return {node: one.text for node, obstacles in found.items() for one in obstacles if one.kind == "volume"}
@@ -95,17 +98,17 @@ DETAILS: dict[str, tuple[Pod, list[Object], str]] = {
     "a volume with affinity to other nodes": (
         pod_with(uses("near", "far")),
         [*bound("near", nodes=on_label(ZONE, "a")), *bound("far", nodes=on_label(ZONE, "b", "c"))],
-        f"claim far is bound to far-volume, whose node affinity needs {ZONE} in [b, c]",
+        f"claim far is bound to far-volume, whose node affinity needs {ZONE} In b,c",
     ),
     "an affinity with other operators": (
         pod_with(uses("data")),
         bound("data", nodes=[expression("disk", "Exists"), expression("slots", "Gt", "3")]),
-        "claim data is bound to data-volume, whose node affinity needs disk present and slots > 3",
+        "claim data is bound to data-volume, whose node affinity needs disk Exists and slots Gt 3",
     ),
     "an in-tree volume that a driver serves": (
         pod_with(uses("data")),
         [*bound("data", **EBS, nodes=on_label(ZONE, "a")), make_csi_node("n", {}, migrated=[EBS_PLUGIN])],
-        "claim data is bound to data-volume, whose node affinity needs topology.ebs.csi.aws.com/zone in [a]",
+        "claim data is bound to data-volume, whose node affinity needs topology.ebs.csi.aws.com/zone In a",
     ),
     "a volume chosen on another node": (
         pod_with(uses("data")),
@@ -152,7 +155,7 @@ DETAILS: dict[str, tuple[Pod, list[Object], str]] = {
             make_volume("far", storage_class="local", claim=claim, nodes=on_label(ZONE, "b")),
             make_volume("near", storage_class="local"),
         ],
-        f"claim data waits for far, whose node affinity needs {ZONE} in [b]",
+        f"claim data waits for far, whose node affinity needs {ZONE} In b",
     ),
     "a class for other zones": (
         pod_with(uses("data")),
@@ -160,7 +163,7 @@ DETAILS: dict[str, tuple[Pod, list[Object], str]] = {
             make_class("far", allowedTopologies=[{"matchLabelExpressions": [{"key": ZONE, "values": ["b"]}]}]),
             make_claim("data", storage_class="far"),
         ],
-        f"claim data: class far provisions volumes only where {ZONE} in [b]",
+        f"claim data: class far provisions volumes only where {ZONE} In b",
     ),
     "a class without enough capacity": (
         pod_with(uses("data")),
@@ -180,22 +183,23 @@ DETAILS: dict[str, tuple[Pod, list[Object], str]] = {
     "two rules at once": (
         pod_with(uses("far", "data")),
         [*bound("far", nodes=on_label(ZONE, "b")), LOCAL, make_claim("data", storage_class="local")],
-        f"claim far is bound to far-volume, whose node affinity needs {ZONE} in [b]; "
+        f"claim far is bound to far-volume, whose node affinity needs {ZONE} In b; "
         "no PersistentVolume of class local fits claim data (1Gi)",
     ),
 }
 
 
+@pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize(("pod", "objects", "detail"), DETAILS.values(), ids=DETAILS)
-def test_names_the_claim_the_volume_and_the_rule(pod: Pod, objects: list[Object], detail: str) -> None:
-    assert details(pod, *objects) == {"n": detail}
+def test_names_the_claim_the_volume_and_the_rule(pod: Pod, objects: list[Object], detail: str, release: str) -> None:
+    assert details(pod, *objects, release=release) == {"n": detail}
 
 
 def test_a_bound_volume_that_is_not_there_is_named_where_no_zone_is_asked_for() -> None:
     pod, claim = pod_with(ephemeral("data")), "pod-data"
     objects = [make_claim(claim, volume="gone", owner=pod)]
 
-    assert details(pod, *objects) == {"n": "claim pod-data is bound to gone, which is not there"}
+    assert details(pod, *objects) == {"n": "claim pod-data is bound to gone, which is not in the input"}
 
 
 def test_nothing_is_said_of_other_plugins() -> None:
@@ -211,16 +215,16 @@ def test_each_node_is_looked_at() -> None:
 
 
 UNUSABLE: dict[str, tuple[Pod, list[Object], str]] = {
-    "no claim": (pod_with(uses("data")), [], "Volume v0 uses claim data, which is not there."),
+    "no claim": (pod_with(uses("data")), [], "Volume v0 uses claim data, which is not in the input."),
     "no claim of an ephemeral volume yet": (
         pod_with(ephemeral("data")),
         [],
-        "Volume data uses claim pod-data, which is not there.",
+        "Volume data uses claim pod-data, which is not in the input.",
     ),
     "no volume": (
         pod_with(uses("data")),
         [make_claim("data", volume="gone")],
-        "Claim data is bound to volume gone, which is not there.",
+        "Claim data is bound to volume gone, which is not in the input.",
     ),
     "not bound completely": (
         pod_with(uses("data")),
@@ -230,12 +234,12 @@ UNUSABLE: dict[str, tuple[Pod, list[Object], str]] = {
     "no class": (
         pod_with(uses("data")),
         [make_claim("data")],
-        "Claim data is not bound and has no storage class, so that nothing binds it with a pod.",
+        "Claim data is not bound and has no storage class, so the scheduler does not bind it.",
     ),
     "a class that is not there": (
         pod_with(uses("data")),
         [make_claim("data", storage_class="gone")],
-        "Claim data is not bound, and its class gone is not there.",
+        "Claim data is not bound, and its class gone is not in the input.",
     ),
     "a class that binds at once": (
         pod_with(uses("fine", "data")),
@@ -245,14 +249,18 @@ UNUSABLE: dict[str, tuple[Pod, list[Object], str]] = {
     "the one that the message is about": (
         pod_with(uses("data", "gone")),
         [make_claim("data", storage_class="gone")],
-        "Volume v1 uses claim gone, which is not there.",
+        "Volume v1 uses claim gone, which is not in the input.",
     ),
     "nothing wrong": (pod_with(uses("data")), bound("data", labels={ZONE: "b"}), ""),
 }
 
 
+@pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize(("pod", "objects", "sentence"), UNUSABLE.values(), ids=UNUSABLE)
-def test_names_the_claim_that_keeps_the_pod_from_every_node(pod: Pod, objects: list[Object], sentence: str) -> None:
+def test_names_the_claim_that_keeps_the_pod_from_every_node(
+    pod: Pod, objects: list[Object], sentence: str, release: str
+) -> None:
     cluster = Cluster.from_objects([NODE, *objects])
+    decision = Scheduler(cluster, release=release).decide(pod)
 
-    assert claims_detail(cluster, pod, Scheduler(cluster).decide(pod).pre_filter_status) == sentence
+    assert claims_detail(cluster, pod, decision.pre_filter_status) == sentence

@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,9 +40,10 @@ from podium.framework import SUCCESS, Code, CycleState, Framework, PostFilterRes
 from podium.framework.status import ObjectChange
 from podium.memory import RecentlyUsed
 from podium.model import Pod
+from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.queue_and_bind import PREEMPTION, DefaultPreemption
 
-NEVER = "not eligible due to preemptionPolicy=Never."
+POLICY_NEVER = "not eligible due to preemptionPolicy=Never."
 
 TERMINATING = "not eligible due to a terminating pod on the nominated node."
 
@@ -53,7 +55,7 @@ def why_not_eligible(
 ) -> str:
     """Why the pod must not evict other pods now; empty if it may. `statuses` may lack nodes that no filter checked."""
     if pod.spec.preemption_policy == "Never":
-        return NEVER
+        return POLICY_NEVER
     row = cluster.rows.get(nominated_node)
     if row is None:
         return ""
@@ -61,15 +63,10 @@ def why_not_eligible(
     if status is not None and status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
         return ""
     # Room is being made for the pod already: it waits instead of evicting more pods elsewhere.
-    is_going = is_being_preempted if cluster.rules.reads_disruption_conditions else is_terminating
+    is_going = is_being_preempted if cluster.rules.reads_disruption_conditions else attrgetter("terminating")
     if any(policy.may_evict(other, pod) and is_going(other) for other in cluster.pods_on(row)):
         return TERMINATING
     return ""
-
-
-def is_terminating(pod: Pod) -> bool:
-    """Whether the pod is terminating, for whatever reason."""
-    return pod.terminating
 
 
 def is_being_preempted(pod: Pod) -> bool:
@@ -348,14 +345,16 @@ def outlook(decision: Decision, pod: Pod, cluster: Cluster, framework: Framework
     if plugin is None and framework.post_filter:
         return None
     helpful = [name for name, status in decision.rejected.items() if status.code is Code.UNSCHEDULABLE]
+    devices = next((each for each in framework.filter if isinstance(each, DynamicResources)), None)
+    lacks_devices = devices is not None and any(map(devices.lacks_devices, decision.rejected.values()))
     if plugin is None:
-        return Eviction((), len(helpful), "its profile has no plugin that evicts pods")
+        return Eviction((), len(helpful), "its profile has no plugin that evicts pods", lacks_devices)
     if pod.spec.preemption_policy == "Never":
-        return Eviction((), len(helpful), "its preemptionPolicy is Never")
+        return Eviction((), len(helpful), "its preemptionPolicy is Never", lacks_devices)
     nodes = tuple(
         name for name in helpful if any(plugin.may_evict(victim, pod) for victim in cluster.pods_on(cluster.rows[name]))
     )
-    return Eviction(nodes, len(helpful) - len(nodes))
+    return Eviction(nodes, len(helpful) - len(nodes), lacks_devices=lacks_devices)
 
 
 class Preempted(NamedTuple):

@@ -41,11 +41,11 @@ from podium.wording import counted
 NODE_NAME_FIELD = "metadata.name"
 
 
-def allocation_of(taken: list[Taken], node_name: str, claim_uid: str, rules: Rules) -> AllocationResult:
+def allocation_of(taken: list[Taken], node_name: str, claim_uid: str) -> AllocationResult:
     """The allocation of one claim; share ids are the same in every run."""
     results = [_result(each, f"{claim_uid}/{number}") for number, each in enumerate(taken)]
     return AllocationResult(
-        devices=DeviceAllocationResult(results=results), node_selector=node_selector_of(taken, node_name, rules)
+        devices=DeviceAllocationResult(results=results), node_selector=node_selector_of(taken, node_name)
     )
 
 
@@ -66,7 +66,7 @@ def _result(taken: Taken, share: str) -> DeviceRequestAllocationResult:
     )
 
 
-def node_selector_of(taken: list[Taken], node_name: str, rules: Rules) -> NodeSelector | None:
+def node_selector_of(taken: list[Taken], node_name: str) -> NodeSelector | None:
     """The nodes that can use the devices: this node, the nodes that all selectors match, or None for all nodes."""
     fields: list[SelectorRequirement] = []
     expressions: list[SelectorRequirement] = []
@@ -150,7 +150,7 @@ class SearchResults:
         try:
             found = DeviceSearch(self.shapes, pools, inventory.in_use, classes, inventory.rules, most_steps).run()
             for taken in found or ():
-                node_selector_of(taken, node_name, inventory.rules)
+                node_selector_of(taken, node_name)
         except SearchTimeoutError:
             if inventory.rules.device_timeout_is_an_error:
                 self.codes[row], self.errors[row] = FAILED, AllocationError(f"node {node_name}: {TIMED_OUT}")
@@ -305,8 +305,8 @@ def shortage_text(shortage: Shortage, node: str) -> str:
     """`r0 wants 2 of class gpu with model h100: 8 devices on gpu-b1, 5 in use, 2 other model, 1 left`."""
     if shortage.is_together:
         wanted = ", ".join(_wants(tally.option) for tally in shortage.tallies)
-        about = f" with {', '.join(shortage.constraints)} as the constraints want it" if shortage.constraints else ""
-        return f"{wanted}: each alone could be had on {node}, together{about} not"
+        about = f" with the constraints on {', '.join(shortage.constraints)}" if shortage.constraints else ""
+        return f"{wanted}: each request fits alone on {node}, but not all together{about}"
     sentence = "; ".join(f"{_wants(tally.option)}: {_numbers(tally, node)}" for tally in shortage.tallies)
     return f"{sentence}; resource pool {shortage.problem}" if shortage.problem else sentence
 

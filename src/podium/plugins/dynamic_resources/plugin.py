@@ -443,6 +443,10 @@ class DynamicResources(
             )[code - 1]
         )
 
+    def lacks_devices(self, status: Status) -> bool:
+        """Whether a node was rejected because it has too few free devices."""
+        return status.plugin == self.name and status.reasons == (self.REASON_NOT_FOUND,)
+
     def post_filter(self, state: CycleState, pod: Pod, statuses: Mapping[str, Status]) -> PostFilterResult:
         never_sees_it = self.release_rules.dynamic_resources_by_default and "preFilter" not in self.runs_at
         if never_sees_it or self.name not in state:

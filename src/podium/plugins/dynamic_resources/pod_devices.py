@@ -241,7 +241,7 @@ class PodDevices:
             claims[-1] = replace(self.special, spec=self._extended(group[0]).spec)
         found: dict[str, PendingAllocation] = {}
         for claim, taken in zip(claims, results.solutions[self._cluster.rows[node_name]], strict=True):
-            allocation = allocation_of(taken, node_name, claim.metadata.uid, self._rules)
+            allocation = allocation_of(taken, node_name, claim.metadata.uid)
             made = PendingAllocation(metadata=claim.metadata, claim=claim, allocation=allocation)
             if claim.name not in found or not self._rules.first_allocation_of_a_claim_counts:
                 found[claim.name] = made

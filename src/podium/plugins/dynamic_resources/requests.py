@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
-from podium.cluster.store import Store
+from podium.cluster.store import Store, is_owned_by
 from podium.errors import CelError
 from podium.model import Pod, ResourceClaim
 from podium.model.devices import (
@@ -276,7 +276,7 @@ def _named_claims(pod: Pod, store: Store) -> list[ResourceClaim]:
             raise ClaimError(f'could not find ResourceClaim "{pod.namespace}/{name}"')
         if claim.metadata.deletion_timestamp is not None:
             raise ClaimError(f'resourceclaim "{name}" is being deleted')
-        if reference.resource_claim_name is None and not _is_owned(claim, pod):
+        if reference.resource_claim_name is None and not is_owned_by(claim, pod):
             raise ClaimError(f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)")
         claims.append(claim)
     return claims
@@ -309,11 +309,6 @@ def resource_claim_name(pod: Pod, reference: PodResourceClaim) -> str | None:
         if status.name == reference.name:
             return status.resource_claim_name
     raise ClaimError(f'pod "{pod.key}": ResourceClaim not created yet')
-
-
-def _is_owned(claim: ResourceClaim, pod: Pod) -> bool:
-    owner = claim.metadata.controller
-    return owner is not None and owner.uid == pod.metadata.uid
 
 
 # -- binding conditions --------------------------------------------------------------------------------------------

@@ -15,11 +15,11 @@ import numpy as np
 
 from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.columns import Interned, Ints, Mask
-from podium.cluster.store import Store
+from podium.cluster.store import Store, is_owned_by
 from podium.framework import PodView
 from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import FilterPlugin
-from podium.framework.suggested_change import Obstacle, RejectedNodes, WaitingPod
+from podium.framework.suggested_change import Obstacle, RejectedNodes, SpecPart, WaitingPod
 from podium.model import (
     CSIStorageCapacity,
     PersistentVolume,
@@ -46,6 +46,8 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 class ForPodsWithVolumes(ForSomePods):
     """A plugin that does not concern pods without volumes."""
+
+    constraint = SpecPart.VOLUME
 
     def concerns(self, pod: PodView, cluster: Cluster) -> bool:
         return bool(pod.spec.volumes)
@@ -93,8 +95,7 @@ def claims_named(pod: Pod) -> set[str]:
 
 def not_owned(claim: PersistentVolumeClaim, pod: Pod) -> str:
     """The error if the claim of an ephemeral volume is not owned by the pod; empty if it is."""
-    owner = claim.metadata.controller
-    if owner is not None and owner.uid == pod.metadata.uid:
+    if is_owned_by(claim, pod):
         return ""
     return f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
 

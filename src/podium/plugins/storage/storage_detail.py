@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
 from podium.framework.plugin import Plugin
-from podium.framework.status import Status
+from podium.framework.status import Code, Status
 from podium.framework.suggested_change import Obstacle, RejectedNodes
 from podium.model import (
     CSINode,
@@ -25,10 +25,14 @@ from podium.model import (
 )
 from podium.model.objects import TopologySelectorTerm, VolumeNodeAffinity, storage_class_of
 from podium.model.quantity import format_quantity
-from podium.model.selectors import EVERYTHING, NodeMatcher, label_selector
+from podium.model.selectors import EVERYTHING, NodeMatcher, label_selector, requirement_text
 from podium.plugins.storage._attached_volumes import NO_LIMIT, AttachedVolumes, UncountableError
 from podium.plugins.storage._volume_binding_search import (
-    REASONS,
+    BIND_CONFLICT,
+    ERROR,
+    NODE_CONFLICT,
+    NOT_ENOUGH_SPACE,
+    VOLUME_NOT_EXIST,
     PodClaims,
     Storage,
     checked_size,
@@ -75,8 +79,6 @@ from podium.plugins.storage.volume_filters import (
     topologies_of,
 )
 
-_OPERATORS = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<"}
-
 
 class BindingDetail:
     """VolumeBinding's result for one pod, examined again to explain it."""
@@ -88,16 +90,16 @@ class BindingDetail:
         self._found = find_volumes(self._claims, cluster, self._storage)
         self._candidates: dict[str, _Candidates] = {}
 
-    def on(self, node: str, status: Status) -> str:
-        """Why the plugin gave this status to a node."""
-        node_conflict, bind_conflict, not_enough_space, not_there = REASONS
+    def on(self, node: str) -> str:
+        """Why the plugin rejects a node."""
         rules = {
-            node_conflict: self._out_of_reach,
-            bind_conflict: self._not_to_be_had,
-            not_enough_space: self._no_room,
-            not_there: self._not_there,
+            NODE_CONFLICT: self._out_of_reach,
+            BIND_CONFLICT: self._not_to_be_had,
+            NOT_ENOUGH_SPACE: self._no_room,
+            VOLUME_NOT_EXIST: self._not_there,
         }
-        found = (next(rules[reason](node), "") for reason in status.reasons if reason in rules)
+        code = int(self._found.codes[self._cluster.rows[node]])
+        found = (next(rule(node), "") for bit, rule in rules.items() if code != ERROR and code & bit)
         return "; ".join(filter(None, found))
 
     # -- bound claims ----------------------------------------------------------------------------------------------
@@ -113,7 +115,7 @@ class BindingDetail:
         known = self._cluster.store.of(PersistentVolume)
         for claim in self._claims.bound:
             if known.get(claim.spec.volume_name) is None:
-                yield f"claim {claim.name} is bound to {claim.spec.volume_name}, which is not there"
+                yield f"claim {claim.name} is bound to {claim.spec.volume_name}, which is not in the input"
 
     def _affinity(self, volume: PersistentVolume, node: str) -> VolumeNodeAffinity | None:
         """The node affinity of a volume, translated for the driver that serves it on the node."""
@@ -225,18 +227,10 @@ def _asking(claim: PersistentVolumeClaim) -> str:
 
 
 def _needs(affinity: VolumeNodeAffinity | None) -> str:
-    """The terms of a volume's node affinity: `zone in [a, b] and disk exists, or zone in [c]`."""
+    """The terms of a volume's node affinity: `zone In a,b and disk Exists, or zone In c`."""
     terms = affinity.required.node_selector_terms if affinity is not None and affinity.required is not None else []
-    parts = [" and ".join(map(_expression, term.match_expressions)) for term in terms if term.match_expressions]
+    parts = [" and ".join(map(requirement_text, term.match_expressions)) for term in terms if term.match_expressions]
     return ", or ".join(parts) or "what no node has"
-
-
-def _expression(raw: SelectorRequirement) -> str:
-    if raw.operator in ("Exists", "DoesNotExist"):
-        return f"{raw.key} {'present' if raw.operator == 'Exists' else 'absent'}"
-    values = ", ".join(raw.values)
-    operator = _OPERATORS.get(raw.operator, raw.operator)
-    return f"{raw.key} {operator} {values if raw.operator in ('Gt', 'Lt') else f'[{values}]'}"
 
 
 def _allows(terms: list[TopologySelectorTerm], labels: dict[str, str]) -> bool:
@@ -247,8 +241,8 @@ def _allows(terms: list[TopologySelectorTerm], labels: dict[str, str]) -> bool:
 
 
 def _topologies(terms: list[TopologySelectorTerm]) -> str:
-    parts = [" and ".join(f"{e.key} in [{', '.join(e.values)}]" for e in t.match_label_expressions) for t in terms]
-    return ", or ".join(filter(None, parts))
+    wanted = [[SelectorRequirement(e.key, "In", e.values) for e in term.match_label_expressions] for term in terms]
+    return ", or ".join(" and ".join(map(requirement_text, each)) for each in wanted if each)
 
 
 _DISKS = {"gce": "GCE disk", "ebs": "EBS volume", "iscsi": "iSCSI target", "rbd": "Ceph image"}
@@ -257,7 +251,9 @@ _DISKS = {"gce": "GCE disk", "ebs": "EBS volume", "iscsi": "iSCSI target", "rbd"
 def storage_obstacles(plugin: Plugin, rejected: RejectedNodes) -> dict[str, list[Obstacle]]:
     """A sentence for each node that a storage plugin rejected, if there is more to say than its reason."""
     rule = _StorageDetail(rejected.cluster, rejected.pod).rules[type(plugin)]
-    sentences = {node: rule(node, status) for node, status in rejected.statuses.items()}
+    # An error is not about a volume on a node.
+    nodes = [node for node, status in rejected.statuses.items() if status.code is not Code.ERROR]
+    sentences = {node: rule(node) for node in nodes}
     return {node: [Obstacle("volume", sentence)] for node, sentence in sentences.items() if sentence}
 
 
@@ -273,7 +269,7 @@ class _StorageDetail:
 
     def __init__(self, cluster: Cluster, pod: Pod) -> None:
         self._cluster, self._pod = cluster, pod
-        self.rules: dict[type, Callable[[str, Status], str]] = {
+        self.rules: dict[type, Callable[[str], str]] = {
             VolumeRestrictions: self._restrictions,
             NodeVolumeLimits: self._limits,
             VolumeBinding: self._bound_volumes,
@@ -284,15 +280,13 @@ class _StorageDetail:
     def _binding(self) -> BindingDetail:
         return BindingDetail(self._cluster, self._pod)
 
-    def _bound_volumes(self, node: str, status: Status) -> str:
-        return self._binding.on(node, status)
+    def _bound_volumes(self, node: str) -> str:
+        return self._binding.on(node)
 
     # -- VolumeRestrictions ----------------------------------------------------------------------------------------
 
-    def _restrictions(self, node: str, status: Status) -> str:
-        if VolumeRestrictions.REASON_DISK in status.reasons:
-            return self._shared_disk(node)
-        return self._exclusive_claim if VolumeRestrictions.REASON_READ_WRITE_ONCE_POD in status.reasons else ""
+    def _restrictions(self, node: str) -> str:
+        return self._shared_disk(node) or self._exclusive_claim
 
     def _shared_disk(self, node: str) -> str:
         wanted = {use.disk: use.read_only for volume in self._pod.spec.volumes for use in disk_uses(volume)}
@@ -348,7 +342,7 @@ class _StorageDetail:
         is_there = claim is not None and claim.spec.volume_name
         return f"claim {name}: {attached.handle}" if is_there else f"claim {name}, to be provisioned"
 
-    def _limits(self, node: str, status: Status) -> str:
+    def _limits(self, node: str) -> str:
         row = self._cluster.rows[node]
         sentences = []
         for driver in dict.fromkeys(volume.driver for volume in self._volumes):
@@ -368,7 +362,7 @@ class _StorageDetail:
 
     # -- VolumeZone ------------------------------------------------------------------------------------------------
 
-    def _zone(self, node: str, status: Status) -> str:
+    def _zone(self, node: str) -> str:
         labels = self._cluster.node(node).metadata.labels
         for claim, volume, topology in self._zones:
             current = CURRENT_LABELS[topology.label]
@@ -417,11 +411,11 @@ def _unusable(pod: Pod, cluster: Cluster) -> Iterator[tuple[str, str]]:
             continue
         claim = cluster.store.of(PersistentVolumeClaim).get(name, pod.namespace)
         if claim is None:
-            sentence = f"Volume {volume.name} uses claim {name}, which is not there."
+            sentence = f"Volume {volume.name} uses claim {name}, which is not in the input."
             yield claim_not_found(name), sentence
             yield ephemeral_claim_not_found(name), sentence
         elif claim.spec.volume_name and cluster.store.of(PersistentVolume).get(claim.spec.volume_name) is None:
-            sentence = f"Claim {name} is bound to volume {claim.spec.volume_name}, which is not there."
+            sentence = f"Claim {name} is bound to volume {claim.spec.volume_name}, which is not in the input."
             yield volume_not_found(claim.spec.volume_name), sentence
         if claim is not None and not is_fully_bound(claim):
             for reason, why in _unbound(claim, cluster).items():
@@ -434,11 +428,11 @@ def _unbound(claim: PersistentVolumeClaim, cluster: Cluster) -> Mapping[str, str
     if claim.spec.volume_name:
         return {REASON_UNBOUND_IMMEDIATE: f"names volume {claim.spec.volume_name}, but is not bound to it yet"}
     if not name:
-        why = "is not bound and has no storage class, so that nothing binds it with a pod"
+        why = "is not bound and has no storage class, so the scheduler does not bind it"
         return {REASON_UNBOUND_IMMEDIATE: why, REASON_NO_CLASS_NAME: why}
     storage_class = cluster.store.of(StorageClass).get(name)
     if storage_class is None:
-        why = f"is not bound, and its class {name} is not there"
+        why = f"is not bound, and its class {name} is not in the input"
         return {REASON_UNBOUND_IMMEDIATE: why, class_not_found(name): why}
     if storage_class.volume_binding_mode == "Immediate":
         why = f"is not bound, and class {name} binds at once: it gets a volume before its pod gets a node"

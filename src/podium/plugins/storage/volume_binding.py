@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from podium.cluster import Cluster, Nodes
 from podium.cluster.cluster import PerCluster
 from podium.cluster.columns import Ints, Mask, is_any, round_half_away
-from podium.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
+from podium.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs, value_on_shape
 from podium.framework.plugin import (
-    MAX_NODE_SCORE,
     CycleState,
     PreBindPlugin,
     PreFilterPlugin,
@@ -63,8 +62,7 @@ class CapacityScorer:
     """A compiled shape: the score at each utilization of 0..100 percent."""
 
     def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:
-        points = [(point.utilization, point.score * (MAX_NODE_SCORE // 10)) for point in shape]
-        self._curve: Ints = np.array([_on_lines(points, at) for at in range(MAX_UTILIZATION + 1)], dtype=np.int64)
+        self._curve: Ints = np.array([value_on_shape(shape, at) for at in range(MAX_UTILIZATION + 1)], dtype=np.int64)
 
     def score(self, found: FoundVolumes, cluster: Cluster, storage: Storage, *, provisions: bool = True) -> Ints:
         """The mean score over storage classes, per row: of matched volumes, or with `provisions` of volumes to
@@ -107,14 +105,6 @@ class CapacityScorer:
             total += np.where(counted, self._scores(requested, capacity), 0)
             classes += counted
         return round_half_away(total / np.maximum(classes, 1))
-
-
-def _on_lines(points: list[tuple[int, int]], at: int) -> int:
-    """The value on the straight lines between points, truncated toward zero; constant outside."""
-    for (x0, y0), (x1, y1) in zip([points[0], *points], points, strict=False):
-        if at <= x1:
-            return y1 if x0 == x1 else y0 + int((y1 - y0) * (at - x0) / (x1 - x0))
-    return points[-1][1]
 
 
 def _matched_amounts(found: FoundVolumes, storage: Storage, size: int) -> dict[str, tuple[Mask, Ints, Ints]]:

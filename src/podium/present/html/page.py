@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from podium.cluster import Cluster
 from podium.engine import Usage
 from podium.model.resources import CPU, MEMORY
-from podium.present.text import Line, about_domain, amount, share, without_domain
+from podium.present.text import about_domain, amount, share, without_domain
 
 VOID = frozenset({"br", "meta"})
 TEXT = frozenset({"li", "p", "td"})
@@ -172,10 +172,6 @@ footer { color: var(--dim); font-size: 12px; padding-top: 26px; padding-bottom: 
 """
 
 
-UNLIMITED = 10_000
-"""A width that no line of text reaches: the browser wraps."""
-
-
 def page(title: str, words: Sequence[str], *sections: Markup | None, good: bool | None = None) -> str:
     """A whole file; `good` says whether the first sentence is good or bad news."""
     tone = "" if good is None else "good" if good else "bad"
@@ -204,12 +200,6 @@ def section(title: str, *content: object, note: str = "") -> Markup:
 def scrolling(content: Markup) -> Markup:
     """Wide content in a box that scrolls horizontally."""
     return element("div", content, class_="wide")
-
-
-def opening(lines: Sequence[Line]) -> list[str]:
-    """The sentences at the beginning of a text, before its first table."""
-    texts = [line.text for line in lines]
-    return texts[: texts.index("")] if "" in texts else texts
 
 
 SHOWN = (CPU, MEMORY)

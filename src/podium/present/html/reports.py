@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from podium.answers import SpecConstraint, WhyNot
+from podium.answers import WhyNot
 from podium.answers.audit import Audit, Audited, Finding
-from podium.answers.capacity import Capacity, NodeMix, NodesNeeded
+from podium.answers.capacity import Capacity, NodesNeeded
 from podium.answers.compare import Comparison
 from podium.answers.disruption import Disrupted, Disruption, WorstCase
 from podium.answers.rollout import ChangedObject
@@ -26,15 +26,13 @@ from podium.present import simulation as simulation_text
 from podium.present import tuning as tuning_text
 from podium.present.comparison import because, measures_shown
 from podium.present.decision_text import NO_OBSTACLES, Obstacles, obstacle_text, silent_plugins, words
-from podium.present.explanation import Explained, notes, why_not_lines
+from podium.present.explanation import Explained, notes, why_not_sentences
 from podium.present.html.page import (
-    UNLIMITED,
     Cell,
     Heading,
     Markup,
     bar_section,
     element,
-    opening,
     page,
     scrolling,
     section,
@@ -43,11 +41,16 @@ from podium.present.html.page import (
 )
 from podium.present.notebook import heat_map, pending_table, rejection_table, workload_table
 from podium.present.simulation import outcome
-from podium.present.text import amount, share, to_yaml
-from podium.present.upgrade import counts_by_kind, places, to_lines
-from podium.wording import counted, joined, listed
+from podium.present.text import Sentence, amount, share, to_yaml
+from podium.present.upgrade import counts_by_kind, places
+from podium.present.upgrade import sentences as upgrade_sentences
+from podium.wording import counted, listed
 
 _LEGEND = "Weighted scores. The darker, the more of a plugin's points; each plugin has its own scale."
+
+
+def _alone(sentences: Iterable[Sentence]) -> list[str]:
+    return [each.alone for each in sentences]
 
 
 def explanation_page(explained: Explained) -> str:
@@ -61,10 +64,9 @@ def explanation_page(explained: Explained) -> str:
 
 def why_not_page(answer: WhyNot) -> str:
     """What keeps a pod off a node, which changes would send it there, and the current decision."""
-    lines = why_not_lines(answer, width=UNLIMITED)
     return page(
         f"Why {answer.pod} does not go to {answer.node}" if not answer.goes_there else f"{answer.pod} on {answer.node}",
-        opening(lines),
+        _alone(why_not_sentences(answer)),
         _blockers(answer),
         _behind(answer),
         _suggestions(answer),
@@ -78,7 +80,8 @@ def decision_sections(decision: Decision, obstacles: Obstacles = NO_OBSTACLES) -
     verb = "fits" if len(decision.feasible) == 1 else "fit"
     fits = f"{len(decision.feasible):,} of {counted(decision.node_count, 'node')} {verb}"
     rest = not_looked_at(decision)
-    unseen = f"No filter looked at {counted(rest, 'more node')}." if rest and not decision.error else ""
+    were = "was" if rest == 1 else "were"
+    unseen = f"{counted(rest, 'more node')} {were} not checked." if rest and not decision.error else ""
     return [
         section(
             f"Scores: {fits}",
@@ -148,14 +151,14 @@ def _suggestions(answer: WhyNot) -> Markup | None:
 
 def simulation_page(simulation: Simulation, changes: Sequence[ChangedObject] = ()) -> str:
     """What later files change, where everything pending goes, what stays pending, and how full the nodes get."""
-    lines = simulation_text.to_lines(simulation, width=UNLIMITED)
+    sentences = [simulation_text.summary(simulation).alone]
     changed = _changes(changes) if changes else None
     if not simulation.placements:
-        return page("Simulation", opening(lines), changed, good=True)
+        return page("Simulation", sentences, changed, good=True)
     resources = [name for name in simulation_text.resources(simulation.total) if name != PODS]
     return page(
         "Simulation",
-        opening(lines),
+        sentences,
         changed,
         section("Stay pending", pending_table(simulation)) if simulation.pending else None,
         section("Placements", workload_table(simulation)),
@@ -184,11 +187,11 @@ def _totals(simulation: Simulation) -> Markup:
 def capacity_page(answer: Capacity | None, needed: NodesNeeded | None, *, at_least: int = 1) -> str:
     """How many more pods fit, where, why the next one does not, and how many nodes the others need."""
     fits = answer.count >= at_least if answer is not None else needed is not None and not needed.pods
-    lines = capacity_text.to_lines(answer, at_least=at_least, width=UNLIMITED) if answer is not None else []
-    more = capacity_text.needed_lines(needed, width=UNLIMITED) if needed is not None else []
+    found = capacity_text.sentences(answer, at_least) if answer is not None else []
+    more = capacity_text.needed_sentences(needed) if needed is not None else []
     return page(
         "Capacity",
-        [*opening(lines), *opening(more)],
+        _alone([*found, *more]),
         _needed(needed) if needed is not None and needed.pods else None,
         _stopped(answer) if answer is not None else None,
         _where(answer) if answer is not None else None,
@@ -236,25 +239,18 @@ def _where(answer: Capacity) -> Markup:
 
 def _needed(needed: NodesNeeded) -> Markup:
     mixes = [("best", needed.best), *((f"{name} alone", mix) for name, mix in needed.alone.items())]
-    rows = [(what, _mixed(mix), f"{mix.price:,.2f}", f"{len(mix.left):,}") for what, mix in mixes]
+    rows = [(what, capacity_text.mix_text(mix), f"{mix.price:,.2f}", f"{len(mix.left):,}") for what, mix in mixes]
     numbers = (Heading(title, right=True) for title in ("Price", "Pods left"))
     return section("Nodes needed", table(["Mix", "Nodes", *numbers], rows))
 
 
-def _mixed(mix: NodeMix) -> str:
-    return joined([f"{count:,} {name}" for name, count in mix.counts.items()]) or "none helps"
-
-
 def disruption_page(found: Disruption | WorstCase) -> str:
     """What happens to the pods of lost nodes, the budgets, and how full the other nodes get."""
-    if isinstance(found, WorstCase):
-        disruption, lines = found.disruption, disruption_text.worst_lines(found, width=UNLIMITED)
-    else:
-        disruption, lines = found, disruption_text.to_lines(found, width=UNLIMITED)
+    disruption = found.disruption if isinstance(found, WorstCase) else found
     verb = {"drain": "Draining", "fail": "Losing"}[disruption.kind]
     return page(
         f"{verb} {listed(disruption.nodes, IN_TITLE)}",
-        opening(lines),
+        _alone(disruption_text.sentences(found)),
         _budgets(disruption) if disruption.budgets else None,
         section("What becomes of the pods", scrolling(_fates(disruption.pods))) if disruption.pods else None,
         bar_section("How full the nodes are afterwards", usages(None, disruption.cluster)),
@@ -280,15 +276,11 @@ def _fates(pods: Sequence[Disrupted]) -> Markup:
         fate = Cell(pod.fate.value, class_="bad-cell" if pod.fate.value in trouble else "")
         reasons = [
             pod.reason,
-            *map(_constraint, pod.constraints),
+            *map(disruption_text.constraint_text, pod.constraints),
             f"makes room for {pod.preempted_by}" if pod.preempted_by else "",
         ]
         rows.append((pod.pod, pod.workload, pod.node, fate, pod.to or "-", _lines(reasons)))
     return table(["Pod", "Workload", "Was on", "Fate", "Goes to", "Because"], rows)
-
-
-def _constraint(constraint: SpecConstraint) -> str:
-    return disruption_text.constraint_text(constraint).removeprefix("- ")
 
 
 def _lines(texts: Sequence[str]) -> Markup:
@@ -300,7 +292,7 @@ def audit_page(audit: Audit) -> str:
     unfit, drifted, undecided = (audit.of(each) for each in (Finding.UNFIT, Finding.DRIFTED, Finding.UNDECIDED))
     return page(
         "Audit of running pods",
-        opening(disruption_text.audit_lines(audit, width=UNLIMITED)),
+        _alone(disruption_text.audit_sentences(audit)),
         section(f"No longer fit: {counted(len(unfit), 'pod')}", scrolling(_reasons(unfit))) if unfit else None,
         section(f"Would go elsewhere: {counted(len(drifted), 'pod')}", scrolling(_drifted(drifted)))
         if drifted
@@ -333,9 +325,8 @@ IN_TITLE = 3
 
 def comparison_page(comparison: Comparison) -> str:
     """Which pods move and why, the measures before and after, and how full the nodes are both ways."""
-    words = opening(comparison_text.to_lines(comparison, width=UNLIMITED))
     title = f"Comparison of {comparison.before.name} and {comparison.after.name}"
-    return page(title, words, *comparison_sections(comparison))
+    return page(title, _alone(comparison_text.sentences(comparison)), *comparison_sections(comparison))
 
 
 def tuning_page(tuning: Tuning | TimelineTuning) -> str:
@@ -401,9 +392,7 @@ def _spread(comparison: Comparison) -> Markup:
         for change in comparison.spread
     ]
     numbers = (Heading(title, right=True) for title in (*zones, "Nodes"))
-    return section(
-        "Spread otherwise", scrolling(table(["Workload", *numbers], rows)), note="Pods per zone, before → after."
-    )
+    return section("Spread", scrolling(table(["Workload", *numbers], rows)), note="Pods per zone, before → after.")
 
 
 def _pair(before: int, after: int) -> Cell:
@@ -442,7 +431,7 @@ def upgrade_page(upgrade: Upgrade) -> str:
     """The pods that change by cause, workload and node pool, and what changes in the configuration."""
     return page(
         f"Upgrade from {upgrade.before.name} to {upgrade.after.name}",
-        opening(to_lines(upgrade, width=UNLIMITED)),
+        _alone(upgrade_sentences(upgrade)),
         _configuration(upgrade),
         _causes(upgrade) if upgrade.changed else None,
         _groups("Workloads", upgrade.by_workload()) if upgrade.changed else None,

@@ -66,7 +66,7 @@ export async function compareView(view, params, { about, complain, signal }) {
     el("h1", {}, "Compare"),
     el("div", { class: "bar" },
       labelled("Compare", select([["releases", "two releases"], ["configs", "two configurations"], ...(hasSettings ? [["settings", "other weights"]] : [])], what, (name) => { what = name; drawFields(); })),
-      labelled("Place running pods anew, too", replay),
+      labelled("Also place the running pods again", replay),
       el("button", { type: "button", class: "main", onclick: () => run().catch(complain) }, "Compare")),
     fields, shown,
   );

@@ -133,7 +133,7 @@ export async function decisionView(view, params, { about, complain, signal }) {
       el("summary", {}, el("b", {}, `${number(group.nodes.length)} `), `${group.plugin}: ${group.reasons.join(", ")}`, el("span", { class: "dim" }, ` (${group.code})`)),
       el("p", { class: "names" }, group.nodes.slice(0, MOST_NAMED).map((node) => [el("button", { type: "button", class: "link", onclick: () => openNode(node) }, node), group.details[node] ? ` ${group.details[node]} ` : " "]),
         group.nodes.length > MOST_NAMED ? `and ${number(group.nodes.length - MOST_NAMED)} more` : "")));
-    const unseen = data.counts.notLookedAt ? el("p", {}, `No filter looked at ${counted(data.counts.notLookedAt, "node")}. ${data.notLookedAtBecause.join(", ")}`) : null;
+    const unseen = data.counts.notLookedAt ? el("p", {}, `Not checked: ${counted(data.counts.notLookedAt, "node")}. ${data.notLookedAtBecause.join(", ")}`) : null;
     rejected.replaceChildren(...(groups.length || unseen ? [el("h2", {}, `Rejected: ${counted(data.counts.rejected, "node")}`), ...groups, unseen].filter(Boolean) : []));
   }
 
