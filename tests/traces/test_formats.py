@@ -437,6 +437,7 @@ template:
         (": 5", ": -5", "document 2 line 7: durationNanosecond is -5"),
         ("resource: pods", "resorce: pods", "document 2 line 8: resource: a ResourcePatch is not complete"),
         ("[{name: c, image: i}]", "3", "document 2 line 15 Pod p: spec.containers: expected array"),
+        ("method: create\n", "", "document 2 line 5: method None is unknown"),
         ("name: n1", "nam: n1", "document 1 line 1: has an object without kind or metadata.name"),
     ],
 )

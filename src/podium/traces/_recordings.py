@@ -225,8 +225,9 @@ def _with_line(error: InputError, file: str) -> InputError:
         lines = {v.path: v.line for v in located_values(Path(file).read_bytes()) if v.document == int(place[1])}
     if not lines:
         return error
-    # A template is an object: what is wrong in it is named from there.
-    line = line_of(path if path[:1] in lines else ("template", *path), lines)
+    # A template is an object: what is wrong in it is named from there, and the place ends with its name.
+    is_of_object = error.where != f"{file}{place[0]}"
+    line = line_of(("template", *path) if is_of_object and ("template",) in lines else path, lines)
     return InputError(error.message, error.where.replace(place[0], f"{place[0]} line {line}", 1))
 
 
