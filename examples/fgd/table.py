@@ -1,16 +1,33 @@
 """The table of the study: `python table.py results/summary.csv expected.csv` compares a sweep with the paper's figures.
 
 A row per trace, a column per policy: percent of the GPUs allocated at 130 % arrival, and the difference to what the
-paper's simulator got. The columns of `expected.csv` are workload, policy, arrived_percent_of_gpu_capacity and
-allocated_gpu_percent_mean.
+paper's simulator got, where the paper has that trace and policy. The columns of `expected.csv` are workload, policy,
+arrived_percent_of_gpu_capacity and allocated_gpu_percent_mean.
 """
 
 import csv
 import sys
+from typing import NamedTuple
 
 MEASURE = "allocated_130_mean"
 ARRIVED = "130"
 ALLOWED = 0.5  # points
+ONE_TRACE = "the only trace"  # the name of the row if the sweep has no axis `trace`
+
+
+class Cell(NamedTuple):
+    """A mean in percent, by how much it is more than expected (None if unknown), and how many runs it has."""
+
+    mean: float
+    difference: float | None
+    runs: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f}" if self.difference is None else f"{self.mean:.2f} ({self.difference:+.2f})"
+
+
+Table = dict[str, dict[str, Cell]]
+"""Cells by trace and policy."""
 
 
 def read(path: str) -> list[dict[str, str]]:
@@ -18,39 +35,45 @@ def read(path: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def differences(summary: list[dict[str, str]], expected: list[dict[str, str]]) -> dict[str, dict[str, tuple]]:
+def differences(summary: list[dict[str, str]], expected: list[dict[str, str]]) -> Table:
     """By trace and policy: what was measured, and by how much that is more than expected."""
     known = {
         (row["workload"].removeprefix("openb_pod_list_"), row["policy"]): float(row["allocated_gpu_percent_mean"])
         for row in expected
         if row["arrived_percent_of_gpu_capacity"] == ARRIVED
     }
-    found: dict[str, dict[str, tuple]] = {}
+    for column in ("config", MEASURE):
+        if not summary or column not in summary[0]:
+            sys.exit(f"table.py: the sweep has no column {column!r}; it needs the axis `config` and study:allocation")
+    found: Table = {}
     seeds = max(int(row["runs"]) for row in summary)
     for row in summary:
-        trace, policy = row["trace"], row["config"]
+        trace, policy = row.get("trace", ONE_TRACE), row["config"]
         # A point that lacks runs is left out.
-        if int(row["runs"]) == seeds and (trace, policy) in known:
+        if int(row["runs"]) == seeds and row[MEASURE]:
             # Rounded as the expected figures are.
-            measured = round(float(row[MEASURE]), 2)
-            found.setdefault(trace, {})[policy] = measured, measured - known[trace, policy], int(row["runs"])
+            mean, paper = round(float(row[MEASURE]), 2), known.get((trace, policy))
+            found.setdefault(trace, {})[policy] = Cell(mean, None if paper is None else mean - paper, seeds)
     return found
 
 
-def lines(found: dict[str, dict[str, tuple]]):
+def lines(found: Table):
     """The table as Markdown, and a sentence."""
     policies = list(dict.fromkeys(policy for row in found.values() for policy in row))
     yield f"| trace | {' | '.join(policies)} |"
     yield f"| --- {'| ---: ' * len(policies)}|"
     for trace, row in found.items():
-        cells = [f"{row[policy][0]:.2f} ({row[policy][1]:+.2f})" if policy in row else "" for policy in policies]
-        yield f"| {trace} | {' | '.join(cells)} |"
-    all_cells = [cell for row in found.values() for cell in row.values()]
-    largest = max(abs(difference) for _, difference, _ in all_cells)
-    beyond = sum(abs(difference) > ALLOWED for _, difference, _ in all_cells)
-    runs = sum(number for _, _, number in all_cells)
+        yield f"| {trace} | {' | '.join(str(row.get(policy, '')) for policy in policies)} |"
+    cells = [cell for row in found.values() for cell in row.values()]
+    off = [abs(cell.difference) for cell in cells if cell.difference is not None]
+    means = f"{len(cells)} means of {sum(cell.runs for cell in cells)} runs"
     yield ""
-    yield f"{len(all_cells)} means of {runs} runs: at most {largest:.2f} points off, {beyond} by more than {ALLOWED}."
+    if not off:
+        yield f"{means}; the paper has no figure for any of them."
+        return
+    if len(off) < len(cells):
+        means = f"{means}, {len(off)} of which the paper has"
+    yield f"{means}: at most {max(off):.2f} points off, {sum(each > ALLOWED for each in off)} by more than {ALLOWED}."
 
 
 if __name__ == "__main__":

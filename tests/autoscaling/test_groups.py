@@ -143,3 +143,26 @@ def test_options_that_do_not_go_together_are_refused(arguments: list[str], messa
     done = run("simulate", *arguments)
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
     assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("  maxSiez: 3\n  template: {}\n", "line 3: groups.0.maxSiez: is not a field here; there are minSize, maxSize"),
+        (
+            "  maxSize: 3\n  template:\n    stats: {}\n",
+            "line 5: groups.0.template.stats: is not a field here; there are apiVersion, kind, metadata, spec, status",
+        ),
+        (
+            "  maxSize: 3\n  template:\n    status:\n      allocatable:\n        cpu: four\n",
+            "line 7: groups.0.template: status.allocatable['cpu']: 'four' is not a quantity",
+        ),
+        ("  maxSize: .nan\n", "line 3: groups.0.maxSize: is .nan; it needs a number"),
+    ],
+)
+def test_the_line_is_that_of_the_field_itself(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "groups.yaml"
+    file.write_text(f"groups:\n- name: a\n{text}")
+    with pytest.raises(InputError) as caught:
+        read_node_groups(str(file))
+    assert str(caught.value).startswith(f"{file} {message}")

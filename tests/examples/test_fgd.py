@@ -6,6 +6,8 @@ import math
 import random
 import re
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
@@ -238,3 +240,33 @@ def test_a_trace_without_gpu_tasks_is_refused() -> None:
     objects = load([gpu_node("n", 8), task("t", 0)])
     with pytest.raises(ValueError, match="no task of the trace asks for GPUs"):
         function_named("study:arrivals")(objects, 42)
+
+
+EXPECTED = (
+    "workload,policy,arrived_percent_of_gpu_capacity,allocated_gpu_percent_mean\nopenb_pod_list_default,FGD,130,95\n"
+)
+
+
+def table(folder: Path, summary: str) -> tuple[int, str]:
+    """The exit code and the output of table.py."""
+    (folder / "summary.csv").write_text(summary)
+    (folder / "expected.csv").write_text(EXPECTED)
+    command = [sys.executable, str(FOLDER / "table.py"), str(folder / "summary.csv"), str(folder / "expected.csv")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_policy_of_ones_own_stands_in_the_table(tmp_path: Path) -> None:
+    rows = "2,default,FGD,95.5\n2,default,Mine,96\n2,other,FGD,90\n1,other,Mine,90\n"
+    code, text = table(tmp_path, f"runs,trace,config,allocated_130_mean\n{rows}")
+    assert (code, text.splitlines()[2:4]) == (0, ["| default | 95.50 (+0.50) | 96.00 |", "| other | 90.00 |  |"])
+    assert text.endswith(
+        "\n3 means of 6 runs, 1 of which the paper has: at most 0.50 points off, 0 by more than 0.5.\n"
+    )
+
+
+def test_a_sweep_of_one_trace_is_one_row_and_one_without_policies_is_refused(tmp_path: Path) -> None:
+    code, text = table(tmp_path, "runs,config,allocated_130_mean\n2,FGD,95.5\n")
+    assert (code, text.splitlines()[2]) == (0, "| the only trace | 95.50 |")
+    code, text = table(tmp_path, "runs,trace,allocated_130_mean\n2,default,95.5\n")
+    assert (code, text.count("\n"), "has no column 'config'" in text) == (1, 1, True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from podium.errors import InputError
-from podium.manifests.located import LocatedDocument, Section
+from podium.manifests.located import LocatedDocument, Section, path_in
 
 TEXT = """\
 name: pool
@@ -106,3 +106,50 @@ def test_a_file_is_one_mapping(text: str, problem: str, tmp_path: Path) -> None:
         document(tmp_path, text).section()
 
     assert str(error.value) == f"{tmp_path}/{problem}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"a:\n  b: [1, .nan]\n", "line 2: a.b.1: is .nan; it needs a number"),
+        (b"a: 1\nb: -.inf\n", "line 2: b: is -.inf; it needs a number"),
+        (b"a: 1\nb: \0\n", "line 2: is not text: it has a zero byte"),
+        (b"a: 1\n\nb: \xe9\n", "line 3: is not UTF-8 text: "),
+    ],
+)
+def test_what_cannot_be_a_value_is_named_with_its_line(tmp_path: Path, text: bytes, message: str) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_bytes(text)
+    with pytest.raises(InputError) as caught:
+        LocatedDocument(str(file))
+    assert str(caught.value).startswith(f"{file} {message}")
+
+
+@pytest.mark.parametrize(
+    ("problem", "path"),
+    [
+        ("spec.taints[0].effect: is empty", ("spec", "taints", 0, "effect")),
+        ("status.allocatable['x.com/gpu']: 'x' is not a quantity", ("status", "allocatable", "x.com/gpu")),
+        ('unknown field "profiles[0].foo"', ("profiles", 0, "foo")),
+        ("durationNanosecond is -5; it needs more", ("durationNanosecond",)),
+        ("needs a number", ()),
+        ("is 5; it needs a text", ()),
+    ],
+)
+def test_the_path_that_a_problem_begins_with(problem: str, path: tuple[str | int, ...]) -> None:
+    assert path_in(problem) == path
+
+
+def test_a_problem_inside_of_a_value_is_on_its_own_line(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text("a:\n  b:\n  - c: 1\n  - c: x\n")
+    document = LocatedDocument(str(file))
+    assert str(document.error(("a",), "b[1].c: is 'x'")) == f"{file} line 4: a: b[1].c: is 'x'"
+    assert str(document.error(("a",), "b[7].c: is 'x'")) == f"{file} line 2: a: b[7].c: is 'x'"
+
+
+def test_fields_other_than_the_allowed_ones_are_refused_before_any_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text("maxSiez: 3\n")
+    with pytest.raises(InputError, match="line 1: maxSiez: is not a field here; there are minSize, maxSize"):
+        LocatedDocument(str(file)).section().allow("minSize", "maxSize")

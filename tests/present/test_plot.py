@@ -10,7 +10,9 @@ import pytest
 
 from builders import make_node
 from podium.errors import InputError
-from podium.present.plot import time_label, to_svg, write_plot
+from podium.present.plot import sweep_plot, time_label, to_svg, write_plot
+from podium.sweep import Row, SweepResult
+from podium.sweep._spec import Goal
 from podium.timeline import Timeline, TimelineResult
 from timeline.test_timeline import at, pod
 
@@ -67,3 +69,20 @@ def test_nothing_to_draw_is_said() -> None:
 )
 def test_times_are_short(seconds: float, label: str) -> None:
     assert time_label(seconds) == label
+
+
+@pytest.mark.parametrize("values", [1, 2, 6, 7, 8, 9, 30])
+def test_the_bars_of_a_sweep_are_drawn_for_any_number_of_values(values: int) -> None:
+    for others in (1, 2, 9):
+        points = [{"a": f"v{n % values}", "b": str(n // values)} for n in range(others * values)]
+        rows = tuple(Row(n, point, {"m": n}) for n, point in enumerate(points))
+        svg = sweep_plot(SweepResult(("a", "b"), rows, Goal("m", is_highest=True)))
+        bars = [bar for bar in ET.fromstring(svg).iter(f"{SVG}rect") if bar.attrib["width"] == "12"]
+        assert len(bars) == others * values
+
+
+def test_each_of_eight_values_has_a_colour_of_its_own() -> None:
+    rows = tuple(Row(n, {"a": str(n)}, {"m": n}) for n in range(8))
+    svg = sweep_plot(SweepResult(("a",), rows, Goal("m", is_highest=True)))
+    bars = [bar for bar in ET.fromstring(svg).iter(f"{SVG}rect") if bar.attrib["width"] == "12"]
+    assert len({bar.attrib["fill"] for bar in bars}) == 8

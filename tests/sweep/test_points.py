@@ -129,6 +129,13 @@ def test_what_is_drawn_of_a_range_stays_inside() -> None:
     assert numbers(0, 1, None, whole=False).drawable == math.inf
 
 
+def test_a_suggested_number_is_one_of_the_axis() -> None:
+    optuna = pytest.importorskip("optuna")
+    given = numbers(0.0, 0.9, 0.1, whole=False)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
+    assert {given.suggested(study.ask()) for _ in range(200)} == {*given.values}
+
+
 SPACE = Space((axis("a", "p", "q"), axis("seed", 1, 2), axis("b", "x", "y")))
 
 
@@ -161,10 +168,17 @@ def group(*values: float) -> Group:
 
 
 @pytest.mark.parametrize(
-    ("values", "spread"), [((4.0,), Spread(4, 0)), ((1.0, 3.0), Spread(2, math.sqrt(2))), ((5.0, 5.0), Spread(5, 0))]
+    ("values", "spread"),
+    [
+        ((4.0,), Spread(4, 0)),
+        ((1.0, 3.0), Spread(2, math.sqrt(2))),
+        ((5.0, 5.0), Spread(5, 0)),
+        ((0.7,) * 3, Spread(0.7, 0)),
+    ],
 )
 def test_mean_and_deviation(values: tuple[float, ...], spread: Spread) -> None:
     assert group(*values).spread("m") == pytest.approx(spread)
+    assert spread.deviation or group(*values).spread("m") == spread
     assert all(map(math.isnan, group(*values).spread("other")))
 
 

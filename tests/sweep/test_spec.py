@@ -54,6 +54,30 @@ def test_all_points_of_a_small_space_are_drawn_without_going_on(tmp_path: Path) 
     ("fields", "message"),
     [
         pytest.param({"axis": {}}, "line 13: axis: is not a field here; there are axes, cluster", id="unknown field"),
+        pytest.param({"axis": {}}, ", plugins, prepare, measures, until", id="all fields"),
+        pytest.param({"axes": {"weight.NodeName": [1, 2]}}, "plugin 'NodeName' does not score", id="no score"),
+        pytest.param({"axes": {"args.ImageLocality.x": [1]}}, "'ImageLocality' takes no arguments", id="no arguments"),
+        pytest.param(
+            {"axes": {WEIGHT: {"from": 1, "to": 8, "log": True}}},
+            f"line 7: axes.{WEIGHT}.log: is for random and optuna searches; a grid goes by `step`",
+            id="grid on a logarithmic scale",
+        ),
+        pytest.param(
+            {"search": {"method": "grid", "trials": 5}}, "search.trials: is for random and", id="grid, trials"
+        ),
+        pytest.param(
+            {"axes": {"config": {"": "c.yaml"}}}, "line 4: axes.config: has a value without a name", id="name"
+        ),
+        pytest.param({"release": 1.3}, "as the number 1.3: put it in quotes", id="release without quotes"),
+        pytest.param({"trace": {"foo": ["a", "b"]}}, "trace: format 'foo' is unknown; use openb", id="unknown format"),
+        pytest.param({"axes": {"seed": {"from": 3, "ot": 5}}}, "line 6: axes.seed.ot: is not a field", id="misspelt"),
+        pytest.param(
+            {"axes": {WEIGHT: {"from": 1, "to": 9, "step": 2, "log": True}}, "search": "random"},
+            f"line 7: axes.{WEIGHT}.step: stands next to `log`",
+            id="steps on a logarithmic scale",
+        ),
+        pytest.param({"search": {"metod": "random"}}, "search.metod: is not a field here; there are m", id="metod"),
+        pytest.param({"axes": {"nodeGroups": {"a": "b"}}}, "line 4: axes.nodeGroups: are for timelines", id="groups"),
         pytest.param({"axes": {"weather": [1]}}, "line 4: axes.weather: cannot be varied; use", id="unknown axis"),
         pytest.param({"axes": {"seed": []}}, "line 4: axes.seed: needs a list of values", id="no values"),
         pytest.param({"axes": {"seed": [1, 1]}}, "line 4: axes.seed: has a value twice", id="a value twice"),
@@ -136,6 +160,9 @@ def test_until_is_a_duration_or_seconds(tmp_path: Path, given: Any, seconds: flo
     [
         ({"from": 0, "to": 1, "step": 0.5}, ["0.0", "0.5", "1.0"]),
         ({"from": 0, "to": 2}, ["0", "1", "2"]),
+        ({"from": 0.0, "to": 0.3, "step": 0.1}, ["0.0", "0.1", "0.2", "0.3"]),
+        ({"from": 0.1, "to": 0.7, "step": 0.2}, ["0.1", "0.3", "0.5", "0.7"]),
+        ({"from": 1e-05, "to": 3e-05, "step": 1e-05}, ["1e-05", "2e-05", "3e-05"]),
         ({"from": 0.5, "to": 2.5, "step": 1}, ["0.5", "1.5", "2.5"]),
         ([True, False], ["true", "false"]),
         (["a", 1, 0.5], ["a", "1", "0.5"]),
@@ -153,3 +180,15 @@ def test_what_is_no_sweep_file_is_one_line(tmp_path: Path, text: str) -> None:
     with pytest.raises(InputError) as caught:
         read_sweep(str(file))
     assert str(file) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [({"config": "bad.yaml"}, "line 13: config"), ({"axes": {"config": ["bad.yaml"]}}, "line 4: axes.config.bad.yaml")],
+)
+def test_a_bad_configuration_is_named_with_its_file(tmp_path: Path, fields: dict[str, Any], place: str) -> None:
+    (tmp_path / "bad.yaml").write_text("apiVersion: kubescheduler.config.k8s.io/v1\nprofiles: [{foo: 1}]\n")
+    file = write_sweep(tmp_path, **fields)
+    with pytest.raises(InputError) as caught:
+        load_inputs(read_sweep(file))
+    assert str(caught.value) == f'{file} {place}: bad.yaml: unknown field "profiles[0].foo"'

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,10 @@ import yaml
 from cli.running import node, run, written
 from cli.running import pod as pod_of
 from podium.errors import InputError
-from podium.present.tuning import sweep_document
+from podium.present.tuning import sweep_document, sweep_lines
 from podium.sweep import Row, SweepResult, in_process, load_inputs, local_processes, read_sweep, sweep
-from sweep.sweep_files import STRATEGY, WEIGHT, write_module, write_sweep
+from podium.sweep._spec import Goal
+from sweep.sweep_files import STRATEGY, SWEEP, WEIGHT, write_module, write_sweep
 
 
 def swept(folder: Path, on_done: Callable[[Row], object] = lambda row: None, **fields: Any) -> SweepResult:
@@ -55,15 +58,84 @@ def test_a_sweep_that_is_started_again_does_what_is_missing(tmp_path: Path) -> N
     journal.write_bytes(b"".join(lines[:4]) + lines[4][:20])
     again = swept(tmp_path)
     assert again == whole
-    assert len(journal.read_bytes().splitlines()) == 9
+    assert len(journal.read_bytes().splitlines()) == 8
 
 
-def test_rows_of_other_inputs_are_not_mixed_in(tmp_path: Path) -> None:
+def runs_done(folder: Path) -> int:
+    """How many runs the journal has."""
+    return len((folder / "out" / "journal.jsonl").read_bytes().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("fields", "new"),
+    [
+        pytest.param({"minimize": None, "maximize": "nodes_in_use"}, 0, id="another goal"),
+        pytest.param({"axes": SWEEP["axes"] | {"seed": [1, 2, 3]}}, 4, id="one more seed"),
+        pytest.param({"axes": SWEEP["axes"] | {"seed": [2]}}, 0, id="one seed less"),
+        pytest.param({"axes": SWEEP["axes"] | {WEIGHT: [50, 7]}}, 4, id="another weight"),
+        pytest.param({"tieBreak": "first"}, 8, id="another tie-break"),
+        pytest.param({"release": "v1.34"}, 8, id="another release"),
+        pytest.param({"config": {"apiVersion": "kubescheduler.config.k8s.io/v1"}}, 8, id="a configuration"),
+        pytest.param({"trace": {"openb": ["n.csv", "p.csv"]}, "cluster": None}, 8, id="another cluster"),
+    ],
+)
+def test_an_edited_sweep_runs_what_the_edit_changes(tmp_path: Path, fields: dict[str, Any], new: int) -> None:
+    (tmp_path / "n.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nn1,1000,1,0,\n")
+    (tmp_path / "p.csv").write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\np1,1000,1,0,0\n")
     swept(tmp_path)
-    spec = read_sweep(write_sweep(tmp_path))
-    written(tmp_path / "cluster.json", *(pod_of(f"p{n}") for n in range(4)))
-    with in_process() as workers, pytest.raises(InputError, match="runs of a sweep with other inputs"):
+    again = swept(tmp_path, **fields)
+    assert runs_done(tmp_path) == 8 + new
+    (tmp_path / "out" / "journal.jsonl").unlink()
+    assert swept(tmp_path, **fields) == again
+    # And back: the rows of the first sweep were kept.
+    swept(tmp_path)
+    done = runs_done(tmp_path)
+    swept(tmp_path, **fields)
+    assert runs_done(tmp_path) == done
+
+
+def test_a_comment_in_the_sweep_changes_no_run(tmp_path: Path) -> None:
+    swept(tmp_path)
+    file = tmp_path / "sweep.yaml"
+    file.write_text(f"# nothing\n{file.read_text()}")
+    spec = read_sweep(str(file))
+    with in_process() as workers:
         sweep(spec, load_inputs(spec), workers, str(tmp_path / "out"), lambda row: None)
+    assert runs_done(tmp_path) == 8
+
+
+def test_runs_of_other_inputs_are_not_taken_for_done(tmp_path: Path) -> None:
+    write_module(tmp_path, "def joy(result): return 1\n")
+    fields: dict[str, Any] = {"measures": "own_study:joy", "axes": {"seed": [1]}, "minimize": "joy"}
+    assert swept(tmp_path, **fields).rows[0].numbers["joy"] == 1
+    write_module(tmp_path, "def joy(result): return len(result.cluster.nodes)\n")
+    sys.modules.pop("own_study")
+    assert swept(tmp_path, **fields).rows[0].numbers["joy"] == 3
+    written(tmp_path / "cluster.json", node("n0"))
+    spec = read_sweep(str(tmp_path / "sweep.yaml"))
+    with in_process() as workers:
+        result = sweep(spec, load_inputs(spec), workers, str(tmp_path / "out"), lambda row: None)
+    assert (result.rows[0].numbers["joy"], runs_done(tmp_path)) == (1, 3)
+
+
+def test_a_changed_module_of_a_package_is_another_input(tmp_path: Path) -> None:
+    (tmp_path / "own_package").mkdir()
+    for value in (1, 2):
+        (tmp_path / "own_package" / "study.py").write_text(f"def joy(result): return {value}\n")
+        for name in [name for name in sys.modules if name.startswith("own_package")]:
+            del sys.modules[name]
+        fields: dict[str, Any] = {"measures": "own_package.study:joy", "axes": {"seed": [1]}, "minimize": "joy"}
+        importlib.invalidate_caches()
+        assert swept(tmp_path, **fields).rows[0].numbers["joy"] == value
+    assert runs_done(tmp_path) == 2
+
+
+@pytest.mark.parametrize("text", ['{"digest": "abc"}\n', "[1]\n", "hello\n", '{"error": "", "numbers": {}}\n'])
+def test_another_file_in_place_of_the_journal_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "journal.jsonl").write_text(text)
+    with pytest.raises(InputError, match="is not a journal that this version of Podium wrote"):
+        swept(tmp_path)
 
 
 def test_a_run_that_fails_is_told_with_its_inputs_and_tried_again(tmp_path: Path) -> None:
@@ -93,12 +165,14 @@ def test_measures_of_the_users_own_are_columns(tmp_path: Path) -> None:
         tmp_path, "def used(result): return {'one': 1, 'names': len(result.placements)}\ndef two(r): return 2.5\n"
     )
     result = swept(tmp_path, measures=["own_study:used", "own_study:two"], maximize="names", minimize=None, axes=None)
-    assert result.rows[0].numbers == {"placed": 4, "pending": 0, "one": 1, "names": 4, "two": 2.5}
+    numbers = result.rows[0].numbers
+    assert [*numbers][-3:] == ["one", "names", "two"]
+    assert numbers.items() >= {"placed": 4, "pending": 0, "nodes_in_use": 3, "one": 1, "names": 4, "two": 2.5}.items()
 
 
 def test_a_goal_that_no_run_measures_is_refused_and_may_be_corrected(tmp_path: Path) -> None:
     write_module(tmp_path, "def glee(result): return 3\n")
-    with pytest.raises(InputError, match="minimize: no run has a measure 'joy'; they have placed, pending, glee"):
+    with pytest.raises(InputError, match=r"minimize: no run has a measure 'joy'; they have placed, .*, glee"):
         swept(tmp_path, measures="own_study:glee", minimize="joy", axes=None)
     assert swept(tmp_path, measures="own_study:glee", minimize="glee", axes=None).best is not None
 
@@ -222,6 +296,19 @@ def test_the_command_writes_everything_and_names_the_best(tmp_path: Path) -> Non
     assert (out / "plot.svg").read_text().count("<rect") == 1 + 4 + 2
 
 
+def test_a_plot_that_cannot_be_drawn_is_a_warning_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(result: SweepResult) -> str:
+        raise IndexError("tuple index out of range")
+
+    monkeypatch.setattr("podium.present.plot.sweep_plot", fail)
+    done = run("sweep", write_sweep(tmp_path), "--jobs", "1", "--out", tmp_path / "results")
+    assert (done.exit_code, done.stdout.startswith("Best: ")) == (0, True)
+    assert "warning: plot.svg is left out: IndexError: tuple index out of range" in done.stderr
+    assert (tmp_path / "results" / "rows.parquet").exists()
+
+
 def test_the_result_has_the_formats_of_every_answer(tmp_path: Path) -> None:
     file, out = write_sweep(tmp_path), tmp_path / "results"
     shown = {
@@ -273,3 +360,31 @@ def test_the_fields_of_the_document_are_documented(tmp_path: Path) -> None:
     section = page.partition("\n## Sweep\n")[2].partition("\n## ")[0]
     documented = set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
     assert documented == sweep_document(swept(tmp_path)).keys() - {"apiVersion", "kind"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "lines"),
+    [
+        ({"axes": None}, ["Best: the only run", "It has the lowest nodes_in_use: 3 over 1 run."]),
+        (
+            {"axes": {"seed": [1, 2]}},
+            ["Best: the only point; runs differ in their seed", "It has the lowest nodes_in_use: 3 ± 0 over 2 runs."],
+        ),
+        (
+            {"axes": {WEIGHT: [1, 2, 3]}, "minimize": "pending"},
+            [f"Best: {WEIGHT}=1", "It has the lowest pending: 0 over 1 run.", "2 other points are as good."],
+        ),
+    ],
+)
+def test_the_best_is_named_with_those_that_are_as_good(
+    tmp_path: Path, fields: dict[str, Any], lines: list[str]
+) -> None:
+    shown = [line.text for line in sweep_lines(swept(tmp_path, **fields), "out")]
+    assert shown[: len(lines)] == lines
+    assert shown[len(lines)] == ""
+
+
+def test_rounding_is_no_spread() -> None:
+    rows = tuple(Row(n, {"seed": str(n)}, {"m": 0.1 + 0.2 if n else 0.3}) for n in range(3))
+    result = SweepResult(("seed",), rows, Goal("m", is_highest=False))
+    assert sweep_lines(result, "out")[1].text == "It has the lowest m: 0.3 ± 0 over 3 runs."

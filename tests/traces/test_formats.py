@@ -108,6 +108,76 @@ def test_google_instances_that_end_after_the_trace_run_on(tmp_path: Path) -> Non
     assert (life.arrived, life.node, life.ended) == (700, "m-7", None)
 
 
+def at(second: int, kind: Any, **fields: Any) -> dict[str, Any]:
+    return REQUEST | {"time": second * 10**6, "type": kind} | fields
+
+
+def test_google_machines_that_were_left_out_are_not_removed(tmp_path: Path) -> None:
+    machines: list[dict[str, Any]] = [
+        MACHINE,
+        {"time": 6 * 10**6, "machine_id": 9, "type": "REMOVE"},
+        {"time": 5 * 10**6, "machine_id": 9, "type": "ADD"},
+        {"time": 7 * 10**6, "machine_id": 9, "type": 44},
+    ]
+    trace = google(tmp_path, machines, [at(700, "SUBMIT")])
+    (life,) = lived(trace, tmp_path).lives
+    assert life.node == "m-7"
+    assert trace.assumed[4:-1] == [
+        "left out: 1 machine event of an unknown type",
+        "left out: 1 machine event without capacity",
+        "left out: 1 machine event for the removal of a machine that is not there",
+    ]
+
+
+def test_google_machines_are_read_in_the_order_of_their_times(tmp_path: Path) -> None:
+    machines: list[dict[str, Any]] = [
+        MACHINE,
+        MACHINE | {"time": "9000000", "type": "REMOVE", "machine_id": 8},
+        MACHINE | {"time": "5000000", "machine_id": 8},
+    ]
+    trace = google(tmp_path, machines, [at(700, "SUBMIT")])
+    assert [(event.event, event.time) for event in trace.events][:2] == [("add", 5), ("delete", 9)]
+
+
+def test_google_enumerations_may_be_names(tmp_path: Path) -> None:
+    events = [at(700, "SUBMIT", collection_type="JOB"), at(700, 0, collection_type="ALLOC_SET", instance_index=1)]
+    assert [life.pod for life in lived(google(tmp_path, [MACHINE], events), tmp_path).lives] == ["default/c-9-0"]
+
+
+def test_a_google_instance_that_is_submitted_again_ends_the_first(tmp_path: Path) -> None:
+    events = [at(700, 0), at(710, 3), at(750, 0), at(760, 0), at(770, 3), at(790, "FINISH"), at(795, 77)]
+    trace = google(tmp_path, [MACHINE], events)
+    lives = {life.pod: (life.arrived, life.ended) for life in lived(trace, tmp_path).lives}
+    assert lives == {"default/c-9-0": (700, 740), "default/c-9-0-2": (750, 760), "default/c-9-0-3": (760, 780)}
+    assert trace.assumed[-2:] == [
+        "2 instances submitted again without an end: taken to end then",
+        "left out: 1 instance event of an unknown type",
+    ]
+
+
+def simkube(folder: Path, *events: dict[str, Any], index: Any = None) -> Trace:
+    path = folder / "trace"
+    path.write_bytes(msgspec.msgpack.encode({"version": 3, "events": events, "index": index or {}}))
+    return read_trace("simkube", [str(path)])
+
+
+def test_a_simkube_object_that_was_never_applied_is_not_deleted(tmp_path: Path) -> None:
+    trace = simkube(tmp_path, {"ts": 1, "applied_objs": [node("n1")]}, {"ts": 5, "deleted_objs": [deployment(1)]})
+    assert not lived(trace, tmp_path).lives
+    assert "left out: 1 deletion of objects that are not there" in trace.assumed
+
+
+def test_a_simkube_trace_that_is_all_there_at_the_beginning_is_a_timeline_too(tmp_path: Path) -> None:
+    trace = simkube(tmp_path, {"ts": 1, "applied_objs": [node("n1"), deployment(2)]})
+    assert [life.node for life in lived(trace, tmp_path).lives] == ["n1", "n1"]
+
+
+def test_a_long_simkube_lifetime_is_a_duration(tmp_path: Path) -> None:
+    index = {"apps/v1.Deployment": {"default/web": {"1": [{"Finished": [0, 1234567.5]}]}}}
+    trace = simkube(tmp_path, {"ts": 1, "applied_objs": [node("n1"), deployment(1)]}, index=index)
+    assert [life.lifetime for life in lived(trace, tmp_path).lives] == [1234567.5]
+
+
 def deployment(replicas: int) -> dict[str, Any]:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": pod("x")["spec"]}
     spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template}
@@ -237,6 +307,22 @@ def simkube_text(**fields: Any) -> str:
             [MACHINES, "M1,99999999999,j,1,T,1,2,1,1"],
             "1 line 1: instance_num '99999999999' is more than",
         ),
+        ("alibaba-2018", [MACHINES, ""], "1: has no task with instance_num, plan_cpu and start_time"),
+        ("alibaba-2018", [MACHINES, "M1,0,j,1,T,1,2,1,1"], "1: has no task with instance_num"),
+        ("alibaba-2018", [f"{MACHINES}M-1,0,3,7,9,9,U", TASKS], "0 line 4: machine_id 'M-1' becomes m-1, as 'm_1' of"),
+        ("alibaba-2018", [f"{'m' * 400},0,3,7,9,9,U", TASKS], "0 line 1: machine_id 'mmm"),
+        ("alibaba-2018", ["m_1,0,a b!,7,9,9,U", TASKS], "0 line 1: failure_domain_1 'a b!' cannot be the value of"),
+        ("alibaba-2018", [MACHINES, f"M1,2,{'j' * 400},1,T,1,2,1,1"], "1 line 1: job_name and task_name 'jjj"),
+        ("alibaba-2018", [MACHINES, f"M1,2,{'j' * 100},1,T,1,2,1,1"], "1 line 1: job_name 'jjj"),
+        ("alibaba-2018", [MACHINES, "M1,2,j,1,T,999999999,,1,1"], "1 line 1: start_time '999999999' is more than"),
+        ("google-2019", [json.dumps(MACHINE), ""], "1: has no instance that was submitted with a resource_request"),
+        ("google-2019", [json.dumps(MACHINE), '{"type": "BOGUS"}'], "1 line 1: type 'BOGUS' is unknown; use SUBMIT"),
+        ("google-2019", [json.dumps(MACHINE | {"time": 10**16}), ""], "0 line 1: time 10000000000000000 is later"),
+        (
+            "google-2019",
+            [json.dumps(MACHINE), json.dumps(REQUEST | {"time": 1, "alloc_collection_id": "x"})],
+            "1 line 1: alloc_collection_id 'x' is not a number",
+        ),
         ("google-2019", ["{}", ""], "0 line 1: has no time"),
         ("google-2019", [json.dumps(MACHINE | {"capacity": {"cpus": -1}}), ""], "capacity.cpus -1 is not a share"),
         ("google-2019", [json.dumps(MACHINE | {"type": [1]}), ""], "0 line 1: type [1] is not a number"),
@@ -255,6 +341,15 @@ def simkube_text(**fields: Any) -> str:
             "1 line 1: priority 1000000000000 is not one from 0 to 1,000,000,000",
         ),
         ("simkube", ["\x01"], "0: has no version"),
+        ("simkube", [simkube_text(events=[])], "0: events: has no objects"),
+        *(
+            (
+                "simkube",
+                [simkube_text(events=[], index={"P": {"a/b": [{"Finished": ends}]}})],
+                "0: index P a/b: Finished ",
+            )
+            for ends in ([2, 1], [0, 10**10], [0.5, float("inf")])
+        ),
         ("simkube", [simkube_text(events=[{"ts": float("nan")}])], "0 event 1: ts is missing or is not a time"),
         ("simkube", [simkube_text(events=[{"ts": 0}, {"ts": 1e300}])], "0 event 2: ts is before that of the first"),
         (
@@ -315,3 +410,48 @@ def test_what_cannot_be_used_is_one_line(tmp_path: Path, kind: str, texts: list[
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "o" / "events.jsonl").exists()
+
+
+RECORDED = """kind: Node
+apiVersion: v1
+metadata: {name: n1}
+---
+kind: ResourcePatch
+method: create
+durationNanosecond: 5
+resource: {version: v1, resource: pods}
+target: {name: p, namespace: default}
+template:
+  apiVersion: v1
+  kind: Pod
+  metadata: {name: p}
+  spec:
+    containers: [{name: c, image: i}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "place"),
+    [
+        ("create", "explode", "document 2 line 6: method 'explode' is unknown"),
+        (": 5", ": -5", "document 2 line 7: durationNanosecond is -5"),
+        ("resource: pods", "resorce: pods", "document 2 line 8: resource: a ResourcePatch is not complete"),
+        ("[{name: c, image: i}]", "3", "document 2 line 15 Pod p: spec.containers: expected array"),
+        ("method: create\n", "", "document 2 line 5: method None is unknown"),
+        ("name: n1", "nam: n1", "document 1 line 1: has an object without kind or metadata.name"),
+    ],
+)
+def test_an_error_in_a_recording_names_the_line(tmp_path: Path, right: str, wrong: str, place: str) -> None:
+    file = tmp_path / "record.yaml"
+    file.write_text(RECORDED.replace(right, wrong))
+    with pytest.raises(InputError) as caught:
+        read_trace("kwok-record", [str(file)])
+    assert str(caught.value).startswith(f"{file} {place}")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_line_that_is_not_utf_8_is_named(tmp_path: Path, packed: bool) -> None:
+    data = f"{MACHINES}m_3,".encode() + b"\xe9,0\n"
+    (tmp_path / "m").write_bytes(gzip.compress(data) if packed else data)
+    with pytest.raises(InputError, match="m line 4: is not UTF-8 text"):
+        read_trace("alibaba-2018", [str(tmp_path / "m"), str(tmp_path / "m")])

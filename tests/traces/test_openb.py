@@ -82,7 +82,7 @@ def test_tasks_that_were_never_scheduled_are_told(tmp_path: Path) -> None:
         pytest.param(NODES, PODS.replace("T4|", "T 4|"), "line 3: gpu_spec 'T 4' cannot be the value", id="models"),
         pytest.param(NODES.replace("96000", "1e30"), PODS, "line 2: cpu_milli '1e30' is more than", id="too much"),
         pytest.param(NODES.replace("96000", "96_000"), PODS, "line 2: cpu_milli '96_000' is not a", id="an underscore"),
-        pytest.param(NODES, "name\n\x00", "pods.csv: is not a table: it has zero bytes", id="binary"),
+        pytest.param(NODES, "name\n\x00", "pods.csv line 2: is not text: it has a zero byte", id="binary"),
     ],
 )
 def test_what_cannot_be_used_is_named(tmp_path: Path, nodes: str, pods: str, message: str) -> None:

@@ -199,6 +199,7 @@ def _expanders(top: Section, default: str) -> tuple[str, ...]:
 
 
 def _budget(given: Section) -> DisruptionBudget:
+    given.allow("nodes", "reasons")
     nodes, reasons = given.raw("nodes"), given.texts("reasons")
     text = str(nodes).removesuffix("%")
     is_percentage = text != str(nodes)
@@ -212,6 +213,7 @@ def _budget(given: Section) -> DisruptionBudget:
 
 
 def _group(given: Section) -> NodeGroup:
+    given.allow("minSize", "maxSize", "name", "template", "bootTime", "pricePerHour", "priority", "resourceSlices")
     least, most = given.whole("minSize", 0), given.whole("maxSize")
     if most < least:
         given.refuse("maxSize", f"is {most}, less than minSize")
@@ -249,6 +251,7 @@ def _name(given: Section) -> str:
 def _template(given: Section) -> Node:
     """Read the template as a Node, with the checks that nodes of a cluster get."""
     section = given.inner("template")
+    section.allow("apiVersion", "kind", "metadata", "spec", "status")
     section.one_of("apiVersion", ("v1",), "v1")
     section.one_of("kind", ("Node",), "Node")
     metadata = {**section.inner("metadata").fields, "name": given.text("name")}

@@ -85,12 +85,17 @@ def _write(result: SweepResult, folder: str) -> None:
 
     write_text(f"{folder}/rows.csv", result.to_csv())
     write_text(f"{folder}/summary.csv", result.summary_csv())
-    if result.best is not None:
-        write_text(f"{folder}/plot.svg", sweep_plot(result))
     try:
         result.write_parquet(f"{folder}/rows.parquet")
     except InputError as error:
         warn(f"rows.parquet is left out: {error}")
+    if result.best is not None:
+        try:
+            plot = sweep_plot(result)
+        except Exception as error:  # hours of runs are worth more than their picture
+            warn(f"plot.svg is left out: {type(error).__name__}: {error}")
+        else:
+            write_text(f"{folder}/plot.svg", plot)
 
 
 def _show(result: SweepResult, output: Format, folder: str) -> None:
@@ -129,6 +134,8 @@ def import_trace(
     print(f"{out}: {', '.join(amounts)}")
     for sentence in trace.assumed:
         print(f"- {sentence}")
+    if not written.events:
+        print("- all of it is there at the beginning: pods.json and events.jsonl are empty")
     return 0
 
 

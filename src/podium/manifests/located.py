@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, NoReturn, TypeGuard
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn, TypeGuard
 
 import yaml
 
@@ -17,45 +19,137 @@ Path = tuple[str | int, ...]
 """The keys and indices that lead to a value."""
 
 
+DEEPEST = 1000
+"""How many levels of lists and mappings are read."""
+
+
+class LocatedValue(NamedTuple):
+    """A value of a YAML text."""
+
+    document: int
+    """The number of its document, from 1."""
+    path: Path
+    line: int
+    """The line of its key, as a value in block style begins on the next line; in a list, its own."""
+    text: str | None
+    """Its text, if it is a scalar without quotes."""
+
+
+@dataclass(slots=True)
+class _Around:
+    """A list or a mapping that is being read."""
+
+    is_mapping: bool
+    step: str | int | None
+    """The index or the key of the next value; None if a key comes next."""
+    line: int = 0
+    """The line of the key."""
+
+
+def located_values(text: bytes) -> Iterator[LocatedValue]:
+    """Every value of a YAML text, up to one that is nested too deeply to be read."""
+    document, around = 0, list[_Around]()
+    for event in yaml.parse(text, yaml.CSafeLoader):
+        if isinstance(event, yaml.DocumentStartEvent):
+            document += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            around.pop()
+            _go_on(around)
+        elif len(around) > DEEPEST:
+            return
+        elif isinstance(event, yaml.NodeEvent):
+            assert event.start_mark is not None
+            line, inner = event.start_mark.line + 1, around[-1] if around else None
+            if inner is not None and inner.step is None:
+                inner.step, inner.line = str(getattr(event, "value", "")), line
+                continue
+            path = tuple(each.step for each in around if each.step is not None)
+            plain = event.value if isinstance(event, yaml.ScalarEvent) and event.implicit[0] else None
+            yield LocatedValue(document, path, inner.line if inner and inner.is_mapping else line, plain)
+            if isinstance(event, yaml.CollectionStartEvent):
+                is_mapping = isinstance(event, yaml.MappingStartEvent)
+                around.append(_Around(is_mapping, None if is_mapping else 0))
+            else:
+                _go_on(around)
+
+
+def _go_on(around: list[_Around]) -> None:
+    """Expect the next value of the innermost list, or the next key of the innermost mapping."""
+    if around:
+        step = around[-1].step
+        around[-1].step = step + 1 if isinstance(step, int) else None
+
+
+def line_of(path: Path, lines: Mapping[Path, int]) -> int:
+    """The line of a value, or of the innermost one around it that has a line."""
+    while path not in lines and path:
+        path = path[:-1]
+    return lines.get(path, 1)
+
+
+_NO_NUMBER = re.compile(r"[-+]?\.(nan|NaN|NAN|inf|Inf|INF)")
+_PATH = re.compile(r"(?:unknown field \")?((?:\.?[\w$/-]+|\[\d+\]|\['[^']*'\])+)(?::|\"| is | needs )")
+_STEP = re.compile(r"\[(\d+)\]|\['([^']*)'\]|([\w$/-]+)")
+
+
+def path_in(problem: str) -> Path:
+    """The path that a problem begins with, as `spec.taints[0].key: is empty` does; empty if there is none."""
+    begins = _PATH.match(problem)
+    steps = _STEP.findall(begins[1]) if begins else ()
+    return tuple(int(index) if index else quoted or name for index, quoted, name in steps)
+
+
+def _placed(error: InputError, file: str) -> InputError:
+    """An error about a text that is no YAML, with the line; the error itself if another thing is wrong."""
+    if not os.path.isfile(file):
+        return error
+    with open(file, "rb") as opened:
+        data = opened.read()
+    if data.startswith((b"\x1f\x8b", b"\xff\xfe", b"\xfe\xff")):
+        return error
+    if b"\0" in data:
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        return InputError("is not text: it has a zero byte", f"{file} line {line}")
+    try:
+        data.decode()
+    except UnicodeDecodeError as problem:
+        line = data.count(b"\n", 0, problem.start) + 1
+        return InputError(f"is not UTF-8 text: {problem.reason}", f"{file} line {line}")
+    with suppress(yaml.YAMLError):
+        for value in located_values(data):
+            if value.text and _NO_NUMBER.fullmatch(value.text):
+                field = ".".join(map(str, value.path))
+                return InputError(f"{field}: is {value.text}; it needs a number", f"{file} line {value.line}")
+    return error
+
+
 class LocatedDocument:
     """One document of a file, and the line of every value in it."""
 
     def __init__(self, file: str) -> None:
         if os.path.isdir(file):
             raise InputError("is a directory", file)
-        documents = list(load_documents(file))
+        try:
+            documents = list(load_documents(file))
+        except InputError as error:
+            raise _placed(error, file) from None
         if len(documents) != 1:
             raise InputError(f"has {len(documents)} documents; it needs one", file)
         self.file = file
         self.value: object = documents[0][1]
         self._lines: dict[Path, int] = {}
-        # Every file that can be read has line numbers, unless it is packed, comes from stdin or refers to itself.
-        with suppress(OSError, UnicodeError, yaml.YAMLError, RecursionError), open(file, "rb") as text:
-            self._locate(yaml.compose(text, yaml.CSafeLoader), ())
-
-    def _locate(self, node: yaml.Node | None, path: Path) -> None:
-        if node is None:
-            return
-        self._lines.setdefault(path, node.start_mark.line + 1)
-        if isinstance(node, yaml.MappingNode):
-            for key, value in node.value:
-                # The line of the key, as a value in block style begins on the next line.
-                self._lines[*path, str(key.value)] = key.start_mark.line + 1
-                self._locate(value, (*path, str(key.value)))
-        elif isinstance(node, yaml.SequenceNode):
-            for place, value in enumerate(node.value):
-                self._locate(value, (*path, place))
+        # Every file that can be read has line numbers, unless it is packed or comes from stdin.
+        with suppress(OSError, yaml.YAMLError), open(file, "rb") as text:
+            self._lines = {value.path: value.line for value in located_values(text.read())}
 
     def refuse(self, path: Path, problem: str) -> NoReturn:
         """Raise an InputError that names the file, the line and the field."""
         raise self.error(path, problem)
 
     def error(self, path: Path, problem: str) -> InputError:
-        known = path
-        while known not in self._lines and known:
-            known = known[:-1]
+        line = line_of((*path, *path_in(problem)), self._lines)
         field = ".".join(map(str, path))
-        return InputError(f"{field}: {problem}" if field else problem, f"{self.file} line {self._lines.get(known, 1)}")
+        return InputError(f"{field}: {problem}" if field else problem, f"{self.file} line {line}")
 
     def section(self, path: Path = ()) -> Section:
         """The mapping at a path; an error if there is something else."""
@@ -151,6 +245,11 @@ class Section:
         if value is not None and not isinstance(value, list):
             self.refuse(field, f"is {_kind(value)}; it needs a list")
         return [self.document.section((*self.path, field, place)) for place in range(len(value or ()))]
+
+    def allow(self, *fields: str) -> None:
+        """Refuse fields other than these at once, so that a misspelt field is not reported as a missing one."""
+        self._known += fields
+        self.done()
 
     def done(self) -> None:
         """Refuse a field that no reader asked for."""

@@ -157,7 +157,7 @@ def _write_png(samples: Sequence[Sample], path: str) -> None:
 HEIGHT, BAR_LEFT, BAR_RIGHT, BAR_TOP, BOTTOM = 260, 70, 150, 40, 110
 BAR, BAR_GAP, NARROWEST = 14, 18, 480
 BAR_TICKS = 5
-BAR_COLOURS = ("#9aa5b1", "#d9782d", "#3a8f4d", "#7a5fa8", "#1f6fb4", "#b03a48", "#8a6d3b", "#4bacb8")
+BAR_COLOURS = (*COLOURS, "#4bacb8", "#9aa5b1")
 
 
 def sweep_plot(result: SweepResult) -> str:
@@ -199,24 +199,25 @@ def _drawn(measure: str, places: dict[str, dict[str, Spread]], kinds: Sequence[s
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{bottom + BOTTOM}" '
         f'viewBox="0 0 {width} {bottom + BOTTOM}" font-family="sans-serif" font-size="12">',
         f'<rect width="{width}" height="{bottom + BOTTOM}" fill="white"/>',
-        f'<text x="{LEFT}" y="{TOP - 16}" font-size="14">{escape(measure)}</text>',
+        f'<text x="{BAR_LEFT}" y="{BAR_TOP - 16}" font-size="14">{escape(measure)}</text>',
     ]
     for tick in range(BAR_TICKS + 1):
         value = low + (high - low) * tick / BAR_TICKS
-        parts.append(f'<line x1="{LEFT}" y1="{y(value):.1f}" x2="{right}" y2="{y(value):.1f}" stroke="#ddd"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end" fill="#444">{value:.6g}</text>')
+        parts.append(f'<line x1="{BAR_LEFT}" y1="{y(value):.1f}" x2="{right}" y2="{y(value):.1f}" stroke="#ddd"/>')
+        at = f'x="{BAR_LEFT - 8}" y="{y(value) + 4:.1f}"'
+        parts.append(f'<text {at} text-anchor="end" fill="#444">{value:.6g}</text>')
     for number, (label, place) in enumerate(places.items()):
         begin = BAR_LEFT + BAR_GAP + number * step
         parts += [part for kind, spread in place.items() for part in _bar(begin, kinds.index(kind), spread, y, low)]
-        at = begin + len(kinds) * BAR / 2
+        middle = begin + len(kinds) * BAR / 2
         parts.append(
-            f'<text x="{at:.1f}" y="{bottom + 16}" text-anchor="end" fill="#222" '
-            f'transform="rotate(-35 {at:.1f} {bottom + 16})">{escape(label)}</text>'
+            f'<text x="{middle:.1f}" y="{bottom + 16}" text-anchor="end" fill="#222" '
+            f'transform="rotate(-35 {middle:.1f} {bottom + 16})">{escape(label)}</text>'
         )
     for number, kind in enumerate(kinds if kinds != [""] else ()):
-        at = BAR_TOP + 12 + 18 * number
-        parts.append(f'<rect x="{right + 14}" y="{at - 9}" width="10" height="10" fill="{COLOURS[number]}"/>')
-        parts.append(f'<text x="{right + 30}" y="{at}" fill="#222">{escape(kind)}</text>')
+        height = BAR_TOP + 12 + 18 * number
+        parts.append(f'<rect x="{right + 14}" y="{height - 9}" width="10" height="10" fill="{BAR_COLOURS[number]}"/>')
+        parts.append(f'<text x="{right + 30}" y="{height}" fill="#222">{escape(kind)}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -225,7 +226,7 @@ def _bar(begin: float, number: int, spread: Spread, y: Callable[[float], float],
     middle = x + BAR / 2 - 1
     ends = f'y1="{y(spread.mean - spread.deviation):.1f}" y2="{y(spread.mean + spread.deviation):.1f}"'
     return [
-        f'<rect x="{x:.1f}" y="{top:.1f}" width="{BAR - 2}" height="{y(low) - top:.1f}" fill="{COLOURS[number]}"/>',
+        f'<rect x="{x:.1f}" y="{top:.1f}" width="{BAR - 2}" height="{y(low) - top:.1f}" fill="{BAR_COLOURS[number]}"/>',
         f'<line x1="{middle:.1f}" x2="{middle:.1f}" {ends} stroke="#222"/>',
     ]
 

@@ -10,7 +10,7 @@ from podium.answers import TimelineTuning, Trial, Tuning
 from podium.present.comparison import measure_lines, move_lines, responsible, timeline_lines
 from podium.present.decision_text import WIDTH
 from podium.present.text import API_VERSION, Column, Line, styled, table, to_csv, wrapped
-from podium.sweep import Group, SweepResult
+from podium.sweep import Group, Spread, SweepResult
 from podium.sweep.running import described
 from podium.wording import counted, joined
 
@@ -133,6 +133,8 @@ def _row(trial: Trial, plugins: list[str]) -> tuple[Any, ...]:
     return (trial.number, trial.value, len(trial.pending), settings.strategy, shape, *weights)
 
 
+ROUNDING = 1e-9
+"""The share of a mean below which a deviation is that of rounding."""
 MOST_LINES = 20
 """The maximum number of points shown, the best first."""
 
@@ -144,11 +146,19 @@ def sweep_lines(result: SweepResult, folder: str) -> list[Line]:
     if best is None:
         lines.append(Line("No run came to anything.", "red"))
     else:
-        mean, deviation = best.spread(goal.measure)
+        spread = best.spread(goal.measure)
         what = "highest" if goal.is_highest else "lowest"
-        spread = f" ± {measured(deviation)}" if len(best.rows) > 1 else ""
-        lines.append(Line(f"Best: {described(best.point)}", "green"))
-        lines.append(Line(f"It has the {what} {goal.measure}: {measured(mean)}{spread} over {_runs(best)}."))
+        about = f" ± {deviation(spread)}" if len(best.rows) > 1 else ""
+        point = (
+            described(best.point)
+            if best.point or len(result.rows) == 1
+            else "the only point; runs differ in their seed"
+        )
+        lines.append(Line(f"Best: {point}", "green"))
+        lines.append(Line(f"It has the {what} {goal.measure}: {measured(spread.mean)}{about} over {_runs(best)}."))
+        if result.as_good:
+            others = counted(result.as_good, "other point")
+            lines.append(Line(f"{others} {'is' if result.as_good == 1 else 'are'} as good."))
         lines += [Line(""), *_point_lines(result)]
     if result.failed:
         lines += [Line(""), Line(f"{counted(len(result.failed), 'run')} failed; rows.csv says why.", "red")]
@@ -161,7 +171,7 @@ def _point_lines(result: SweepResult) -> list[Line]:
     columns = [Column(name, [group.point[name] for group in ranked], right=False) for name in result.searched]
     columns += [
         Column(goal, [measured(spread.mean) for spread in spreads]),
-        Column("±", [measured(spread.deviation) for spread in spreads]),
+        Column("±", [deviation(spread) for spread in spreads]),
         Column("runs", [str(len(group.rows)) for group in ranked]),
     ]
     title, *rows = table(columns)
@@ -179,6 +189,11 @@ def measured(value: float) -> str:
     if math.isnan(value):
         return "-"
     return f"{value:,.0f}" if value == int(value) else f"{value:.4g}" if abs(value) < 1 else f"{value:,.2f}"
+
+
+def deviation(spread: Spread) -> str:
+    """The deviation of a measure; 0 if it is that of rounding."""
+    return measured(0.0 if spread.deviation <= ROUNDING * abs(spread.mean) else spread.deviation)
 
 
 def sweep_document(result: SweepResult) -> dict[str, Any]:

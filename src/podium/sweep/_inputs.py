@@ -20,15 +20,17 @@ from podium.answers.measures import Measures
 from podium.answers.trials import function_named
 from podium.autoscaling import NodeGroups, read_node_groups
 from podium.cluster import Cluster
+from podium.config.plugin_args import readers
 from podium.config.profiles import V1, with_argument, with_weight
 from podium.engine.release import CURRENT, release_of
 from podium.errors import ConfigError, InputError, os_problem
-from podium.framework import Registry
+from podium.framework import Registry, ScorePlugin
 from podium.manifests import Objects, expand_workloads, load, load_documents, with_changes_carried_out
 from podium.plugins import IN_TREE
+from podium.rules import NEWEST_RULES
 from podium.sweep._spec import SEED, Point, SweepSpec
 from podium.timeline import TimelineEvents, read_timeline
-from podium.traces import Trace, read_trace
+from podium.traces import FORMATS, Trace, read_trace
 from podium.traces.trace import event_line
 
 SEED_OF_RUN = "$seed"
@@ -116,6 +118,8 @@ def import_from(folder: Path, sources: Sources) -> None:
 
 FIXED = ""
 """The label of a value that is the same in all runs."""
+DIGEST_LENGTH = 32
+"""Hexadecimal digits."""
 SETTINGS = ("args.", "weight.")
 """The prefixes of axes that change the configuration."""
 
@@ -131,7 +135,9 @@ class Inputs:
     configs: Mapping[str, Mapping[str, Any] | None]
     sources: Sources
     digest: str
-    """A digest of the contents of all files."""
+    """A digest of what all runs share: the version, the user's functions and plugins, and how long a timeline is."""
+    contents: Mapping[tuple[str, str], str]
+    """A digest of the contents of the files of each value, by name and label."""
     _built: dict[tuple[str, str], Cluster] = field(default_factory=dict)
 
     def objects(self, cluster: str, trace: str) -> Objects:
@@ -160,7 +166,7 @@ class _Loading:
 
     def __init__(self, spec: SweepSpec) -> None:
         self.spec = spec
-        self._digest = hashlib.sha256(__version__.encode())
+        self._noted: dict[tuple[str, str], list[bytes]] = {}
 
     def named(self, name: str) -> Iterator[tuple[str, tuple[str | int, ...], Any]]:
         """Every value of a name, fixed or of an axis: its label, its place in the sweep file, and the value."""
@@ -170,9 +176,10 @@ class _Loading:
             if axis.name == name:
                 yield from ((label, ("axes", name, label), value) for label, value in axis.values.items())
 
-    def note(self, text: bytes) -> None:
-        """Add the contents of a file to the digest."""
-        self._digest.update(hashlib.sha256(text).digest())
+    def note(self, where: tuple[str | int, ...], text: bytes) -> None:
+        """Note what a value of the sweep file stands for, such as the contents of its file."""
+        key = (str(where[1]), str(where[2])) if len(where) > 1 else (str(where[0]), FIXED)
+        self._noted.setdefault(key, []).append(text)
 
     def path(self, given: object, where: tuple[str | int, ...]) -> str:
         if not isinstance(given, str) or not given:
@@ -184,12 +191,12 @@ class _Loading:
         return path
 
     def _read(self, path: str, where: tuple[str | int, ...]) -> None:
-        """Add a file, or all files of a directory, to the digest."""
+        """Note the contents of a file, or of all files of a directory."""
         try:
             files = sorted(Path(path).rglob("*")) if os.path.isdir(path) else [Path(path)]
             for file in files:
                 if file.is_file() or not file.is_dir():
-                    self.note(file.read_bytes())
+                    self.note(where, hashlib.sha256(file.read_bytes()).digest())
         except OSError as error:
             self.spec.document.refuse(where, f"{path}: {os_problem(error)}")
         except ValueError as error:
@@ -210,6 +217,9 @@ class _Loading:
             if not isinstance(value, Mapping) or len(value) != 1:
                 self.spec.document.refuse(where, "needs a format and its files, such as `openb: [nodes.csv, pods.csv]`")
             ((kind, files),) = value.items()
+            if kind not in FORMATS:
+                self.spec.document.refuse(where, f"format {kind!r} is unknown; use {', '.join(FORMATS)}")
+            self.note(where, repr(kind).encode())
             paths = [self.path(each, where) for each in (files if isinstance(files, list) else [files])]
             try:
                 found[label] = read_trace(kind, paths)
@@ -227,6 +237,7 @@ class _Loading:
         found: dict[str, Mapping[str, Any] | None] = {}
         for label, where, value in self.named("config"):
             if isinstance(value, Mapping):
+                self.note(where, repr(value).encode())
                 found[label] = value
                 continue
             documents = list(load_documents(self.path(value, where)))
@@ -236,17 +247,20 @@ class _Loading:
         return found
 
     @property
-    def digest(self) -> str:
-        return self._digest.hexdigest()
+    def contents(self) -> dict[tuple[str, str], str]:
+        """A digest of what was noted, by name and label."""
+        return {key: _digest(*texts) for key, texts in self._noted.items()}
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:DIGEST_LENGTH]
 
 
 def load_inputs(spec: SweepSpec) -> Inputs:
     """Load and check everything that a sweep names; raises an InputError for what cannot be used."""
     loading = _Loading(spec)
-    loading.note(Path(spec.document.file).read_bytes())
     sources = sources_of(spec.folder) if spec.names_functions else {}
-    for text in sources.values():
-        loading.note(text)
+    functions = spec.plugins, spec.prepare, spec.measures, sorted(sources.items()), _packages(spec)
     traces = loading.traces()
     events = loading.events()
     if spec.is_timeline:
@@ -258,14 +272,32 @@ def load_inputs(spec: SweepSpec) -> Inputs:
         node_groups=loading.node_groups(),
         configs=loading.configs(),
         sources=sources,
-        digest=loading.digest,
+        digest=_digest(__version__, spec.is_timeline, spec.until, functions),
+        contents=loading.contents,
     )
     _check(spec, inputs)
     return inputs
 
 
+def _packages(spec: SweepSpec) -> list[bytes]:
+    """The Python files of the packages next to the sweep that its functions and plugins are in."""
+    modules = (name.partition(":")[0] for name in (*spec.plugins, spec.prepare, *spec.measures))
+    folders = {spec.folder / module.partition(".")[0] for module in modules if module}
+    return [path.read_bytes() for folder in sorted(folders) for path in sorted(folder.rglob("*.py"))]
+
+
+def run_digest(spec: SweepSpec, inputs: Inputs, point: Point) -> str:
+    """A digest of everything that a run depends on: what all runs share, its point, and the contents of its files."""
+    values = []
+    for name in sorted({*spec.fixed, *point}):
+        label = point.get(name, FIXED)
+        values.append((name, label, inputs.contents.get((name, label)) or repr(setting(spec, point, name))))
+    return _digest(inputs.digest, values)
+
+
 def _events(trace: Trace) -> TimelineEvents:
-    return read_timeline(event_line(event, is_record=trace.is_record) for event in trace.events)
+    lines = [event_line(event, is_record=trace.is_record) for event in trace.events]
+    return read_timeline(lines) if lines else TimelineEvents((), is_record=trace.is_record)
 
 
 def registry_of(spec: SweepSpec) -> Registry:
@@ -287,9 +319,7 @@ def _check(spec: SweepSpec, inputs: Inputs) -> None:
         registry = registry_of(spec)
     except InputError as error:
         raise spec.document.error(("plugins",), error.message) from None
-    for name in spec.space.names:
-        if name.startswith(SETTINGS) and (plugin := name.split(".")[1]) not in registry:
-            spec.document.refuse(("axes", name), f"plugin {plugin!r} does not exist; is it missing in `plugins`?")
+    _check_settings(spec, registry)
     for where, point in _one_at_a_time(spec):
         document = document_of(spec, inputs, point)
         if document is None:
@@ -298,11 +328,27 @@ def _check(spec: SweepSpec, inputs: Inputs) -> None:
         try:
             release_of(release).set_up(document, registry=registry)
         except (ConfigError, InputError) as error:
-            raise spec.document.error(where, str(error)) from None
+            file = setting(spec, point, "config")
+            problem = f"{file}: {error}" if isinstance(file, str) and where[-2:-1] != ("release",) else str(error)
+            raise spec.document.error(where, problem) from None
+
+
+def _check_settings(spec: SweepSpec, registry: Registry) -> None:
+    """Refuse axes of settings that no plugin has."""
+    for name in spec.space.names:
+        if not name.startswith(SETTINGS):
+            continue
+        what, plugin = name.split(".")[:2]
+        if plugin not in registry:
+            spec.document.refuse(("axes", name), f"plugin {plugin!r} does not exist; is it missing in `plugins`?")
+        if what == "weight" and not issubclass(registry[plugin], ScorePlugin):
+            spec.document.refuse(("axes", name), f"plugin {plugin!r} does not score, so its weight has no effect")
+        if what == "args" and plugin in IN_TREE and plugin not in readers(NEWEST_RULES):
+            spec.document.refuse(("axes", name), f"plugin {plugin!r} takes no arguments")
 
 
 def _check_goal(spec: SweepSpec) -> None:
-    """Refuse a goal that no run measures. With functions of the user's own, that is checked after the first run."""
+    """Refuse a goal that no run measures. A goal that only the user's functions may measure is checked after a run."""
     if spec.measures:
         return
     has_groups = "nodeGroups" in spec.fixed or "nodeGroups" in spec.space.names
@@ -328,7 +374,8 @@ def _one_at_a_time(spec: SweepSpec) -> Iterator[tuple[tuple[str | int, ...], Poi
     first = {name: values[0] for name, values in labels.items()}
     # The configurations as they are written come first: settings are applied to correct ones only.
     written = {name: label for name, label in first.items() if not name.startswith(SETTINGS)}
-    yield ("config",), written
+    if "config" not in labels:
+        yield ("config",), written
     yield from ((("axes", "config", label), {**written, "config": label}) for label in labels.get("config", ()))
     for name, values in labels.items():
         yield from ((("axes", name, label), {**first, name: label}) for label in values)

@@ -7,6 +7,7 @@ import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -72,21 +73,26 @@ class RangeAxis:
     def size(self) -> int:
         """How many numbers a grid tries."""
         assert self.step is not None
-        return math.floor((self.high - self.low) / self.step) + 1
+        return math.floor((_exact(self.high) - _exact(self.low)) / _exact(self.step)) + 1
 
     @property
     def values(self) -> Mapping[str, Any]:
         """The numbers that a grid tries, by label."""
         assert self.step is not None
-        numbers = (self.low + place * self.step for place in range(self.size))
-        return {self.label(number): self.value(self.label(number)) for number in numbers}
+        low, step = _exact(self.low), _exact(self.step)
+        labels = (self.label(float(low + place * step)) for place in range(self.size))
+        return {label: self.value(label) for label in labels}
 
     def suggested(self, trial: Trial) -> str:
         if self.whole:
             step = 1 if self.log else int(self.step or 1)
             return self.label(trial.suggest_int(self.name, int(self.low), int(self.high), step=step, log=self.log))
         step_of_float = None if self.log else self.step
-        return self.label(trial.suggest_float(self.name, self.low, self.high, step=step_of_float, log=self.log))
+        number = trial.suggest_float(self.name, self.low, self.high, step=step_of_float, log=self.log)
+        if step_of_float is not None:
+            # Of the numbers of the axis, which rounding may have missed.
+            number = float(_exact(self.low) + round((number - self.low) / step_of_float) * _exact(step_of_float))
+        return self.label(number)
 
     def drawn(self, rng: random.Random) -> str:
         if self.step is not None and not self.log:
@@ -113,6 +119,11 @@ class RangeAxis:
         if self.step is not None and not self.log:
             return self.size
         return int(self.high) - int(self.low) + 1 if self.whole else math.inf
+
+
+def _exact(number: float) -> Fraction:
+    """The number as it is written: 0.1 is a tenth, so that ten steps of it are 1."""
+    return Fraction(repr(number))
 
 
 AnyAxis = Axis | RangeAxis
@@ -218,6 +229,10 @@ class SweepSpec:
         """Whether it uses functions or plugins of the user's own."""
         return bool(self.plugins or self.prepare or self.measures)
 
+    def place(self, name: str) -> tuple[str, ...]:
+        """Where the sweep file has a name: among its axes or next to them."""
+        return ("axes", name) if name in self.space.names else (name,)
+
     def path(self, given: str) -> str:
         """A path of the sweep file, relative to this process."""
         return os.path.join(self.folder, os.path.expandvars(given))
@@ -249,6 +264,7 @@ def read_sweep(file: str) -> SweepSpec:
         measures=top.texts("measures"),
         until=top.duration("until") if "until" in top else None,
     )
+    top.raw("until")
     top.done()
     _check(spec, top, varied)
     return spec
@@ -260,9 +276,9 @@ def _check(spec: SweepSpec, top: Section, varied: set[str]) -> None:
     if spec.is_timeline and not varied & {"events", "trace"}:
         top.refuse("run", "is timeline; it needs `events` or a `trace`")
     if not spec.is_timeline and "events" in varied:
-        top.refuse("events", "are for timelines; leave out `run: simulation`")
+        spec.document.refuse(spec.place("events"), "are for timelines; leave out `run: simulation`")
     if "nodeGroups" in varied and not spec.is_timeline:
-        top.refuse("nodeGroups", "are for timelines; set `run: timeline`")
+        spec.document.refuse(spec.place("nodeGroups"), "are for timelines; set `run: timeline`")
     if spec.until is not None and not spec.is_timeline:
         top.refuse("until", "is for timelines; set `run: timeline`")
     for name, check in (("release", release_of), ("tieBreak", tie_break)):
@@ -270,7 +286,8 @@ def _check(spec: SweepSpec, top: Section, varied: set[str]) -> None:
             try:
                 check(str(value))
             except InputError as error:
-                raise spec.document.error(path, str(error)) from None
+                hint = "" if isinstance(value, str) else "; YAML reads 1.30 as the number 1.3: put it in quotes"
+                raise spec.document.error(path, f"{error}{hint}") from None
     for path, value in _values(spec, SEED):
         if not _is_whole(value) or value < 0:
             spec.document.refuse(path, f"is {value!r}; a seed is a whole number from 0 on")
@@ -300,6 +317,8 @@ def _axis(axes: Section, name: str) -> AnyAxis:
     given = axes.raw(name)
     if isinstance(given, Mapping) and "from" in given and (is_setting or name == SEED):
         return _range(axes.inner(name), name)
+    if isinstance(given, Mapping | list) and "" in given:
+        axes.refuse(name, "has a value without a name")
     if isinstance(given, Mapping) and given and all(isinstance(label, str) for label in given):
         return Axis(name, dict(given))
     if isinstance(given, list) and given and all(isinstance(each, str | bool) or is_number(each) for each in given):
@@ -311,6 +330,7 @@ def _axis(axes: Section, name: str) -> AnyAxis:
 
 
 def _range(given: Section, name: str) -> RangeAxis:
+    given.allow("from", "to", "step", "log")
     low, high = given.number("from"), given.number("to")
     whole = all(isinstance(given.fields.get(end, 1), int) for end in ("from", "to", "step"))
     step = given.number("step") if "step" in given else 1.0 if whole else None
@@ -321,10 +341,10 @@ def _range(given: Section, name: str) -> RangeAxis:
     if not math.isfinite((high - low) / (step or 1)):
         given.refuse("to", f"is {high:g}; that is too far from `from`")
     log = given.truth("log", default=False)
+    if log and "step" in given:
+        given.refuse("step", "stands next to `log`; keep one of the two")
     if log and low <= 0:
         given.refuse("from", f"is {low:g}; on a logarithmic scale it needs more than 0")
-    given.raw("step")
-    given.done()
     return RangeAxis(name, low, high, step, log, whole)
 
 
@@ -334,15 +354,21 @@ def _search(top: Section, space: Space) -> PointSearch:
         method, trials, seed = top.one_of("search", METHODS, "grid"), 100, 0
     else:
         inner = top.inner("search")
+        inner.allow("method", "trials", "seed")
         method = inner.one_of("method", METHODS)
+        for field in ("trials", "seed"):
+            if method == "grid" and field in inner:
+                inner.refuse(field, "is for random and optuna searches; a grid runs every point once")
         trials, seed = inner.whole("trials", 100, least=1), inner.whole("seed", 0)
         if trials > MOST_RUNS:
             inner.refuse("trials", f"is {trials:g}; {MOST_RUNS:,} are the most")
-        inner.done()
     axes = space.axes if method == "grid" else [axis for axis in space.axes if axis.name == SEED]
     for axis in axes:
         if isinstance(axis, RangeAxis) and axis.step is None:
             top.document.refuse(("axes", axis.name), "needs a `step` for a grid, or `search: random`")
+        if isinstance(axis, RangeAxis) and axis.log:
+            what = "seeds are all run" if axis.name == SEED else "a grid goes by `step`; use `search: random`"
+            top.document.refuse(("axes", axis.name, "log"), f"is for random and optuna searches; {what}")
     runs = grid_size(axes) * (1 if method == "grid" else trials)
     if runs > MOST_RUNS:
         amount = f"{runs:,}" if runs < 10**15 else "far too many"

@@ -15,7 +15,7 @@ import msgspec
 from podium.answers.search_space import OPTUNA_BATCH, load_optuna
 from podium.answers.trials import Workers
 from podium.errors import InputError, os_problem
-from podium.sweep._inputs import Inputs, check_goal
+from podium.sweep._inputs import Inputs, check_goal, run_digest
 from podium.sweep._spec import SEED, Goal, Point, SweepSpec, grid_size
 from podium.sweep.running import Numbers, RunOutcome, SharedInputs
 from podium.wording import csv_text
@@ -28,63 +28,52 @@ NAME = "journal.jsonl"
 
 
 class Journal:
-    """A file of JSON lines: the digest of the inputs, then a line per run."""
+    """A file of JSON lines: a line per run, with a digest of all that the run depends on."""
 
-    def __init__(self, folder: Path, digest: str) -> None:
-        """Raises an InputError if the folder has the runs of a sweep with other inputs."""
+    def __init__(self, folder: Path) -> None:
+        """Raises an InputError if the folder cannot be used, or has another file of that name."""
         self._path = folder / NAME
-        self._done: dict[tuple[str, ...], RunOutcome] = {}
+        self._done: dict[str, RunOutcome] = {}
         if folder.exists() and not folder.is_dir():
             raise InputError("is not a directory", str(folder))
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            kept = self._read(digest) if self._path.exists() else b""
-            # An interruption may leave an incomplete last line.
-            self._path.write_bytes(kept or msgspec.json.encode({"digest": digest}) + b"\n")
+            complete = self._read() if self._path.exists() else 0
             self._file = open(self._path, "ab")  # noqa: SIM115 - closed by `close`
+            # An interruption may leave an incomplete last line.
+            self._file.truncate(complete)
         except OSError as error:
             raise InputError(os_problem(error), str(self._path)) from None
 
-    def _read(self, digest: str) -> bytes:
-        """The complete lines of the file; empty if it has no runs."""
+    def _read(self) -> int:
+        """Read the runs that are done; returns how many bytes of the file are complete lines."""
         lines = self._path.read_bytes().split(b"\n")[:-1]
-        if not lines:
-            return b""
         try:
-            first, *records = [msgspec.json.decode(line) for line in lines]
-            if first["digest"] != digest and not records:
-                return b""
-            if first["digest"] != digest:
-                raise InputError(
-                    "has runs of a sweep with other inputs; choose another --out, or delete it", str(self._path)
-                )
-            for record in records:
+            for line in lines:
+                record = msgspec.json.decode(line)
                 # A failed run is run again.
                 if not record["error"]:
-                    self._done[_key(record["point"])] = RunOutcome(record["numbers"])
+                    self._done[record["run"]] = RunOutcome(record["numbers"])
         except (msgspec.DecodeError, KeyError, TypeError):
-            raise InputError("is not the journal of a sweep; choose another --out", str(self._path)) from None
-        return b"".join(line + b"\n" for line in lines)
+            raise InputError(
+                "is not a journal that this version of Podium wrote; choose another --out, or delete it",
+                str(self._path),
+            ) from None
+        return sum(len(line) + 1 for line in lines)
 
-    def __len__(self) -> int:
-        return len(self._done)
-
-    def get(self, point: Point) -> RunOutcome | None:
+    def get(self, digest: str) -> RunOutcome | None:
         """The outcome of a run that was finished and did not fail, else None."""
-        return self._done.get(_key(point))
+        return self._done.get(digest)
 
-    def add(self, point: Point, outcome: RunOutcome) -> None:
-        record = {"point": dict(point), "numbers": outcome.numbers, "error": outcome.error}
+    def add(self, digest: str, point: Point, outcome: RunOutcome) -> None:
+        record = {"run": digest, "point": dict(point), "numbers": outcome.numbers, "error": outcome.error}
         self._file.write(msgspec.json.encode(record) + b"\n")
         self._file.flush()
-        self._done[_key(point)] = outcome
 
     def close(self) -> None:
         self._file.close()
-
-
-def _key(point: Any) -> tuple[str, ...]:
-    return tuple(text for pair in point.items() for text in pair)
+        if not self._path.stat().st_size:
+            self._path.unlink()
 
 
 class Row(NamedTuple):
@@ -121,6 +110,9 @@ class Group:
         values = [row.numbers[measure] for row in self.rows if measure in row.numbers]
         if not values:
             return Spread(math.nan, math.nan)
+        if len({*values}) == 1:
+            # Their sum may be rounded, and their mean be another number.
+            return Spread(float(values[0]), 0.0)
         mean = math.fsum(values) / len(values)
         squares = math.fsum((value - mean) ** 2 for value in values)
         return Spread(mean, math.sqrt(squares / (len(values) - 1)) if len(values) > 1 else 0.0)
@@ -175,6 +167,12 @@ class SweepResult:
     def best(self) -> Group | None:
         """The group with the best mean of the goal's measure; None if no run has it."""
         return next(iter(self.ranked), None)
+
+    @property
+    def as_good(self) -> int:
+        """How many other groups have the mean of the best one, up to rounding."""
+        means = [group.spread(self.goal.measure).mean for group in self.ranked]
+        return sum(math.isclose(mean, means[0], rel_tol=1e-12, abs_tol=1e-12) for mean in means[1:])
 
     def to_csv(self) -> str:
         """A row per run: its number, its point, its numbers and its error."""
@@ -245,7 +243,7 @@ def run_count(spec: SweepSpec) -> int:
 
 def sweep(spec: SweepSpec, inputs: Inputs, workers: Workers, folder: str, on_done: Tell) -> SweepResult:
     """Run every point of a sweep that is not in the journal yet. `on_done` is called after each run."""
-    with closing(Journal(Path(folder), inputs.digest)) as journal:
+    with closing(Journal(Path(folder))) as journal:
         sweeping = _Sweeping(SharedInputs(spec, inputs), workers, journal, on_done)
         match spec.search.method:
             case "grid":
@@ -263,18 +261,20 @@ class _Sweeping:
 
     def run(self, points: Sequence[Point], first: int = 1) -> list[Row]:
         """The rows of these points, in their order, numbered from `first`."""
-        outcomes = [self._journal.get(point) for point in points]
+        digests = [run_digest(self._job.spec, self._job.inputs, point) for point in points]
+        outcomes = [self._journal.get(digest) for digest in digests]
         missing = [place for place, outcome in enumerate(outcomes) if outcome is None]
         for place, outcome in enumerate(outcomes):
             if outcome is not None:
+                check_goal(self._job.spec, outcome.numbers)
                 self._on_done(_row(first + place, points[place], outcome))
         done = self._workers.run(SharedInputs.run, self._job, [points[place] for place in missing])
         for number, found in done:
             place = missing[number]
             outcome = found if isinstance(found, RunOutcome) else RunOutcome({}, _lost(found))
+            self._journal.add(digests[place], points[place], outcome)
             if not outcome.error:
                 check_goal(self._job.spec, outcome.numbers)
-            self._journal.add(points[place], outcome)
             outcomes[place] = outcome
             self._on_done(_row(first + place, points[place], outcome))
         return [_row(first + place, points[place], found) for place, found in enumerate(outcomes) if found is not None]

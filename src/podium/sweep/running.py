@@ -36,21 +36,14 @@ OWN_COLUMNS = ("run", "error")
 
 def measured(result: Simulation | TimelineResult, functions: Sequence[str]) -> Numbers:
     """The measures of a result: the built-in ones, then those of the user's functions."""
-    numbers = (
-        timeline_numbers(result)
-        if isinstance(result, TimelineResult)
-        else _of_simulation(result, brief=bool(functions))
-    )
+    numbers = timeline_numbers(result) if isinstance(result, TimelineResult) else _of_simulation(result)
     for name in functions:
         numbers |= _asked(name, result)
     return numbers
 
 
-def _of_simulation(simulation: Simulation, *, brief: bool) -> Numbers:
-    pending = len(simulation.pending)
-    if brief:
-        return {"placed": len(simulation.placed), "pending": pending}
-    found = measure(simulation.cluster, pending)
+def _of_simulation(simulation: Simulation) -> Numbers:
+    found = measure(simulation.cluster, len(simulation.pending))
     return {"placed": len(simulation.placed), **{_snake(name): value for name, value in found.to_dict().items()}}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -113,7 +114,8 @@ def read_timeline(source: str | Iterable[Mapping[str, Any]]) -> TimelineEvents:
             ignored[event] += 1
         else:
             found.append(event)
-    if not found:
+    # A file without events is a timeline in which nothing happens; without any input, something went wrong before.
+    if not found and (ignored or not isinstance(source, str) or not os.path.isfile(source)):
         kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(ignored.items()))
         about = f"no events about objects that scheduling reads, only {kinds}" if kinds else "no events in it"
         raise InputError(about, _name(source) if isinstance(source, str) else "input")

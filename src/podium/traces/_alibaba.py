@@ -15,10 +15,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from podium.errors import InputError
-from podium.model.meta import label_value_errors
 from podium.model.objects import ZONE
 from podium.traces.trace import (
-    LONGEST_SHOWN,
     Advance,
     Manifest,
     TableRow,
@@ -56,11 +54,14 @@ def read_openb(files: Sequence[str], advance: Advance) -> Trace:
     nodes = [_openb_node(row, lines) for row in rows(nodes_file, OPENB_NODE_COLUMNS, advance)]
     if not nodes:
         raise InputError("has no nodes", nodes_file)
-    return Trace(nodes, list(_openb_tasks(pods_file, advance, assumed)), assumed)
+    tasks = list(_openb_tasks(pods_file, advance, assumed))
+    if not tasks:
+        raise InputError("has no tasks", pods_file)
+    return Trace(nodes, tasks, assumed)
 
 
 def _openb_node(row: TableRow, lines: dict[str, str]) -> Manifest:
-    gpus, model = row.number("gpu"), _model(row.text("model"), "model", row)
+    gpus, model = row.number("gpu"), row.label_value(row.text("model"), "model")
     if gpus and not model:
         raise InputError("model is empty, but gpu is not 0", row.where)
     allocatable = {"cpu": f"{row.number('cpu_milli')}m", "memory": f"{row.number('memory_mib')}Mi", "pods": OPENB_PODS}
@@ -73,13 +74,13 @@ def _openb_tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[Tr
     untimed = unscheduled = unended = 0
     lines: dict[str, str] = {}
     for row in rows(file, OPENB_POD_COLUMNS, advance):
-        time, lifetime = row.number("creation_time", 0), None
+        time, lifetime = row.time("creation_time", 0), None
         untimed += "creation_time" not in row
         if "deletion_time" in row:
             # The lifetime counts from when the task was scheduled, which may be another time in a simulation.
-            since = row.number("scheduled_time", time)
+            since = row.time("scheduled_time", time)
             unscheduled += "scheduled_time" not in row
-            lifetime = max(row.number("deletion_time") - since, 0)
+            lifetime = max(row.time("deletion_time") - since, 0)
         else:
             unended += 1
         yield TraceEvent(time, _openb_pod(row, lines), lifetime)
@@ -89,13 +90,6 @@ def _openb_tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[Tr
         "{} without deletion_time: taken to run on": unended,
     }
     assumed += remarks("task", counts)
-
-
-def _model(text: str, field: str, row: TableRow) -> str:
-    problem = next(iter(label_value_errors(text)), "")
-    if problem:
-        raise InputError(f"{field} {text[:LONGEST_SHOWN]!r} cannot be the value of a label: it {problem}", row.where)
-    return text
 
 
 def _openb_pod(row: TableRow, lines: dict[str, str]) -> Manifest:
@@ -108,7 +102,7 @@ def _openb_pod(row: TableRow, lines: dict[str, str]) -> Manifest:
                 f"gpu_milli {milli} with num_gpu {gpus}: it is 1 to {WHOLE} for one GPU, {WHOLE} for several", row.where
             )
         requests[GPU_MILLI] = str(gpus * milli)
-        models = [_model(model, "gpu_spec", row) for model in row.text("gpu_spec").split("|") if model]
+        models = [row.label_value(model, "gpu_spec") for model in row.text("gpu_spec").split("|") if model]
         if models:
             spec["affinity"] = _on_models(models)
     return pod(row.new_name("name", lines), requests, labels={}, spec=spec)
@@ -156,8 +150,14 @@ def read_alibaba_2018(files: Sequence[str], advance: Advance) -> Trace:
         "left out: containers, usage, and what happened to machines later",
     ]
     machines: dict[str, Manifest] = {}
+    lines: dict[str, tuple[str, str]] = {}
     for row in rows(machines_file, (), advance, MACHINE_COLUMNS):
-        machines.setdefault(row.name("machine_id"), _machine(row))
+        machine, given = _machine(row), row.name("machine_id")
+        name = machine["metadata"]["name"]
+        other, line = lines.setdefault(name, (given, row.where))
+        if other != given:
+            raise InputError(f"machine_id {given!r} becomes {name}, as {other!r} of {line} does", row.where)
+        machines.setdefault(name, machine)
     if not machines:
         raise InputError("has no machines", machines_file)
     return Trace(machines.values(), _tasks(tasks_file, advance, assumed), assumed)
@@ -166,11 +166,13 @@ def read_alibaba_2018(files: Sequence[str], advance: Advance) -> Trace:
 def _machine(row: TableRow) -> Manifest:
     memory = round(row.amount("mem_size") * MIB_PER_UNIT)
     allocatable = {"cpu": str(row.number("cpu_num")), "memory": f"{memory}Mi", "pods": MACHINE_PODS}
-    return node(valid_name(row.name("machine_id")), allocatable, {ZONE: row.text("failure_domain_1")})
+    name = valid_name(row.name("machine_id"))
+    row.check_name(name, "machine_id")
+    return node(name, allocatable, {ZONE: row.label_value(row.text("failure_domain_1"), "failure_domain_1")})
 
 
 def _tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[TraceEvent]:
-    unplanned = unended = repeated = 0
+    unplanned = unended = repeated = empty = 0
     seen: set[int] = set()
     for row in rows(file, (), advance, TASK_COLUMNS):
         if "plan_cpu" not in row or "start_time" not in row:
@@ -183,16 +185,22 @@ def _tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[TraceEve
             repeated += 1
             continue
         seen.add(key)
-        start, end = row.number("start_time"), row.number("end_time", 0)
+        start, end = row.time("start_time"), row.time("end_time", 0)
+        instances = row.number("instance_num", most=MOST_INSTANCES)
+        row.check_name(valid_name(f"{task}-{instances}"), "job_name and task_name")
+        empty += not instances
         unended += end < start
         requests = {"cpu": f"{round(row.amount('plan_cpu') * 10)}m"}
         if "plan_mem" in row:
             requests["memory"] = f"{round(row.amount('plan_mem') * MIB_PER_UNIT)}Mi"
-        labels = {"job": valid_name(row.name("job_name"))}
-        for number in range(row.number("instance_num", most=MOST_INSTANCES)):
+        labels = {"job": row.label_value(valid_name(row.name("job_name")), "job_name")}
+        for number in range(instances):
             name = valid_name(f"{task}-{number}")
             yield TraceEvent(start, pod(name, requests, labels=labels, spec={}), None if end < start else end - start)
+    if len(seen) == empty:
+        raise InputError("has no task with instance_num, plan_cpu and start_time", file)
     counts = {
+        "left out: {} with instance_num 0": empty,
         "left out: {} without plan_cpu or start_time": unplanned,
         "left out: {} with the job_name and task_name of an earlier one": repeated,
         "{} without end_time after start_time: taken to run on": unended,

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from podium.config.fields import LONGEST
 from podium.errors import InputError
 from podium.traces.trace import LONGEST_SHOWN, STEP, Advance, Manifest, Trace, TraceEvent, node, opened, pod, remarks
 
@@ -32,6 +33,11 @@ MOST_SHARE = 1000
 MOST_PRIORITY = 1_000_000_000
 """The highest priority that Kubernetes allows to users."""
 MACHINE_TYPES = {"ADD": 1, "REMOVE": 2, "UPDATE": 3}
+COLLECTION_TYPES = {"JOB": 0, "ALLOC_SET": 1}
+
+
+Instance = tuple[int, int]
+"""The collection and the index in it."""
 
 
 class _Waiting(NamedTuple):
@@ -40,6 +46,14 @@ class _Waiting(NamedTuple):
     submitted: float
     manifest: Manifest
     scheduled: float | None = None
+
+    def until(self, time: float) -> Iterator[TraceEvent]:
+        """The events of an instance that ends at a time."""
+        if self.scheduled is not None:
+            yield TraceEvent(self.submitted, self.manifest, max(time - self.scheduled, 0))
+        else:
+            yield TraceEvent(self.submitted, self.manifest)
+            yield TraceEvent(max(time, self.submitted), self.manifest, event="delete")
 
 
 def read_google_2019(files: Sequence[str], advance: Advance) -> Trace:
@@ -51,32 +65,51 @@ def read_google_2019(files: Sequence[str], advance: Advance) -> Trace:
         "an instance that was evicted or failed and was submitted again is another pod",
         "left out: alloc sets, instances inside of them, constraints, changes of requests, usage",
     ]
-    beginning, later = _machines(machines_file, advance)
+    beginning, later = _machines(machines_file, advance, assumed)
     if not beginning:
         raise InputError("has no machine that is there at the beginning", machines_file)
     return Trace(beginning, _all_events(later, instances_file, advance, assumed), assumed)
 
 
-def _machines(file: str, advance: Advance) -> tuple[list[Manifest], list[TraceEvent]]:
+def _machines(file: str, advance: Advance, assumed: list[str]) -> tuple[list[Manifest], list[TraceEvent]]:
+    """The machines at the beginning, and what happens to machines later."""
     beginning: dict[str, Manifest] = {}
     later: list[TraceEvent] = []
+    there: set[str] = set()
+    strange = vague = unheard = 0
+    for time, kind, name, machine in sorted(_machine_events(file, advance), key=lambda event: event[0]):
+        if kind not in MACHINE_TYPES.values():
+            strange += 1
+        elif kind == MACHINE_TYPES["REMOVE"]:
+            gone = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+            if name in there:
+                later.append(TraceEvent(time, gone, event="delete"))
+            unheard += name not in there
+            there.discard(name)
+        elif machine is None:
+            vague += 1
+        else:
+            if time == 0:
+                beginning[name] = machine
+            else:
+                later.append(TraceEvent(time, machine, event="update" if name in there else "add"))
+            there.add(name)
+    counts = {
+        "left out: {} of an unknown type": strange,
+        "left out: {} without capacity": vague,
+        "left out: {} for the removal of a machine that is not there": unheard,
+    }
+    assumed += remarks("machine event", counts)
+    return list(beginning.values()), later
+
+
+def _machine_events(file: str, advance: Advance) -> Iterator[tuple[float, int, str, Manifest | None]]:
+    """Each event's time, its type, the machine's name, and the machine unless the event has no capacity."""
     for where, line in _lines(file, advance):
         kind, time = _type(line, MACHINE_TYPES, where), _time(line, where)
-        if time is None:
-            continue
-        name = f"m-{_whole(line, 'machine_id', where)}"
-        if kind == MACHINE_TYPES["REMOVE"]:
-            gone = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
-            later.append(TraceEvent(time, gone, event="delete"))
-            continue
-        machine = _machine(name, line, where)
-        if machine is None:
-            continue
-        if time == 0:
-            beginning[name] = machine
-        else:
-            later.append(TraceEvent(time, machine, event="add" if kind == MACHINE_TYPES["ADD"] else "update"))
-    return list(beginning.values()), later
+        if time is not None:
+            name = f"m-{_whole(line, 'machine_id', where)}"
+            yield time, kind, name, _machine(name, line, where)
 
 
 def _machine(name: str, line: Mapping[str, Any], where: str) -> Manifest | None:
@@ -89,45 +122,52 @@ def _machine(name: str, line: Mapping[str, Any], where: str) -> Manifest | None:
 
 def _all_events(machines: list[TraceEvent], file: str, advance: Advance, assumed: list[str]) -> Iterator[TraceEvent]:
     yield from machines
-    waiting: dict[tuple[int, int], _Waiting] = {}
-    again: Counter[tuple[int, int]] = Counter()
-    vague = 0
+    waiting: dict[Instance, _Waiting] = {}
+    again: Counter[Instance] = Counter()
+    vague: set[Instance] = set()
+    strange = unended = 0
     for where, line in _lines(file, advance):
-        if _number(line.get("collection_type", 0), "collection_type", where) or line.get("alloc_collection_id") not in (
-            None,
-            0,
-            "0",
-        ):
+        if _is_inside(line, where):
             continue
         kind, time = _type(line, EVENT_TYPES, where), _time(line, where)
         if time is None:
             continue
         key = _whole(line, "collection_id", where), _whole(line, "instance_index", where)
+        strange += kind not in EVENT_TYPES.values()
         if kind == SUBMIT or (kind == SCHEDULE and key not in waiting):
             if not isinstance(line.get("resource_request"), Mapping):
-                vague += 1
+                vague.add(key)
                 continue
+            if key in waiting:
+                unended += 1
+                yield from waiting.pop(key).until(time)
             again[key] += 1
             waiting[key] = _Waiting(time, _pod(key, again[key], line, where), time if kind == SCHEDULE else None)
         elif kind == SCHEDULE:
             waiting[key] = waiting[key]._replace(scheduled=time)
         elif kind in ENDS and key in waiting:
-            submitted, manifest, scheduled = waiting.pop(key)
-            if scheduled is not None:
-                yield TraceEvent(submitted, manifest, max(time - scheduled, 0))
-            else:
-                yield TraceEvent(submitted, manifest)
-                yield TraceEvent(max(time, submitted), manifest, event="delete")
+            yield from waiting.pop(key).until(time)
     for submitted, manifest, _ in waiting.values():
         yield TraceEvent(submitted, manifest)
+    if not again:
+        raise InputError("has no instance that was submitted with a resource_request", file)
     counts = {
+        "{} submitted again without an end: taken to end then": unended,
         "{} without an end: taken to run on": len(waiting),
-        "left out: {} without resource_request": vague,
+        "left out: {} without resource_request": len(vague),
     }
     assumed += remarks("instance", counts)
+    assumed += remarks("instance event", {"left out: {} of an unknown type": strange})
 
 
-def _pod(key: tuple[int, int], time: int, line: Mapping[str, Any], where: str) -> Manifest:
+def _is_inside(line: Mapping[str, Any], where: str) -> bool:
+    """Whether an instance is an alloc set's, or runs inside of one."""
+    if _type(line, COLLECTION_TYPES, where, "collection_type"):
+        return True
+    return line.get("alloc_collection_id") is not None and _whole(line, "alloc_collection_id", where) != 0
+
+
+def _pod(key: Instance, time: int, line: Mapping[str, Any], where: str) -> Manifest:
     requests = _amounts(line["resource_request"], "resource_request", where)
     name = f"c-{key[0]}-{key[1]}" + (f"-{time}" if time > 1 else "")
     priority = _whole({**line, "priority": line.get("priority") or 0}, "priority", where)
@@ -152,12 +192,19 @@ def _share(value: Any, field: str, where: str) -> float:
 def _time(line: Mapping[str, Any], where: str) -> float | None:
     """The time of an event in seconds; None if it is after the end of the trace."""
     time = _whole(line, "time", where)
+    if LONGEST * MICROSECONDS < time < LATEST:
+        raise InputError(f"time {time} is later than ten years, in microseconds", where)
     return None if time >= LATEST else max(time, 0) / MICROSECONDS
 
 
-def _type(line: Mapping[str, Any], names: Mapping[str, int], where: str) -> int:
-    given = line.get("type", 0)
-    return names[given] if isinstance(given, str) and given in names else int(_number(given, "type", where))
+def _type(line: Mapping[str, Any], names: Mapping[str, int], where: str, field: str = "type") -> int:
+    """The number of an enumeration, which may be given by name."""
+    given = line.get(field, 0)
+    if isinstance(given, str) and given in names:
+        return names[given]
+    if isinstance(given, str) and given.isidentifier():
+        raise InputError(f"{field} {given[:LONGEST_SHOWN]!r} is unknown; use {', '.join(names)}", where)
+    return int(_number(given, field, where))
 
 
 def _whole(line: Mapping[str, Any], field: str, where: str) -> int:

@@ -13,21 +13,24 @@ from __future__ import annotations
 
 import copy
 import gzip
+import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 import msgspec
+import yaml
 
 from podium.config.fields import LONGEST
 from podium.errors import InputError, os_problem
 from podium.manifests import load, load_documents
 from podium.manifests.files import GZIP_MAGIC
-from podium.manifests.located import is_number
+from podium.manifests.located import is_number, line_of, located_values, path_in
 from podium.timeline.events import LIFETIME
-from podium.traces.trace import Advance, Manifest, Trace, TraceEvent, is_text
+from podium.traces.trace import Advance, Manifest, Trace, TraceEvent, is_text, remarks
 from podium.wording import counted
 
 OLDEST = 2
@@ -43,12 +46,14 @@ def read_simkube(files: Sequence[str], advance: Advance) -> Trace:
     """Read a SimKube trace from one file."""
     (file,) = files
     trace = _decoded(file, advance)
-    lifetimes = dict(_lifetimes(trace["index"]))
+    lifetimes = dict(_lifetimes(trace["index"], file))
     assumed = [
         "the trace has the objects that own pods; their pods are made when they are applied, as controllers do",
         "left out: objects of kinds that scheduling does not read",
     ]
-    events = list(_simkube_events(trace["events"], lifetimes, file))
+    events = list(_simkube_events(trace["events"], lifetimes, file, assumed))
+    if not events:
+        raise InputError("events: has no objects", file)
     if lifetimes:
         assumed.append(
             f"pods of {counted(len(lifetimes), 'object')} run as long as the median of those that finished in the trace"
@@ -84,9 +89,12 @@ def _decoded(file: str, advance: Advance) -> Mapping[str, Any]:
     return trace
 
 
-def _simkube_events(events: list[Any], lifetimes: Mapping[tuple[str, str], float], file: str) -> Iterator[TraceEvent]:
+def _simkube_events(
+    events: list[Any], lifetimes: Mapping[tuple[str, str], float], file: str, assumed: list[str]
+) -> Iterator[TraceEvent]:
     seen: set[Key] = set()
     ever: set[Key] = set()
+    unheard = 0
     for number, event in enumerate(events, 1):
         where = f"{file} event {number}"
         if not isinstance(event, Mapping) or not is_number(event.get("ts")):
@@ -106,8 +114,13 @@ def _simkube_events(events: list[Any], lifetimes: Mapping[tuple[str, str], float
             seen.add(key)
             ever.add(key)
         for item in _listed(event, "deleted_objs", where):
-            seen.discard(_key(item, where))
+            key = _key(item, where)
+            if key not in seen:
+                unheard += 1
+                continue
+            seen.discard(key)
             yield TraceEvent(time, item, event="delete")
+    assumed += remarks("deletion", {"left out: {} of objects that are not there": unheard})
 
 
 def _listed(event: Mapping[str, Any], field: str, where: str) -> list[Any]:
@@ -144,11 +157,15 @@ def _read(item: Manifest, where: str) -> Manifest:
     return item
 
 
-def _lifetimes(index: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float]]:
+def _lifetimes(index: Mapping[str, Any], file: str) -> Iterator[tuple[tuple[str, str], float]]:
     """How long the pods of an owner lived, by its kind and name."""
     for kind, owners in index.items():
         for name, pods in owners.items() if isinstance(owners, Mapping) else ():
-            lived = [end - start for start, end in _finished(pods)]
+            lived = []
+            for start, end in _finished(pods):
+                if not 0 <= end - start <= LONGEST:
+                    raise InputError(f"index {kind} {name}: Finished [{start:g}, {end:g}] is no lifetime", file)
+                lived.append(end - start)
             if lived:
                 yield (kind.rpartition(".")[2], name), float(median(lived))
 
@@ -175,7 +192,10 @@ def _with_lifetime(item: Manifest, seconds: float | None) -> Manifest:
     place = changed if changed["kind"] == "Pod" else (changed.get("spec") or {}).get("template")
     if isinstance(place, dict):
         metadata = place.setdefault("metadata", {})
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), LIFETIME: f"{seconds:g}s"}
+        metadata["annotations"] = {
+            **(metadata.get("annotations") or {}),
+            LIFETIME: f"{seconds:.3f}".rstrip("0").rstrip(".") + "s",
+        }
     return changed
 
 
@@ -188,6 +208,30 @@ MERGE_KEYS = ("name", "type", "key", "ip", "uid")
 def read_kwok_record(files: Sequence[str], advance: Advance) -> Trace:
     """Read a kwokctl recording from one file."""
     (file,) = files
+    try:
+        return _kwok_record(file, advance)
+    except InputError as error:
+        raise _with_line(error, file) from None
+
+
+def _with_line(error: InputError, file: str) -> InputError:
+    """An error about a document of a file with the line of what is wrong in it."""
+    place = re.match(r" document (\d+)(?! line)", error.where.removeprefix(file))
+    if place is None or not Path(file).is_file():
+        return error
+    path = path_in(error.message) or (error.message.partition(" ")[0],)
+    lines: dict[tuple[str | int, ...], int] = {}
+    with suppress(yaml.YAMLError):
+        lines = {v.path: v.line for v in located_values(Path(file).read_bytes()) if v.document == int(place[1])}
+    if not lines:
+        return error
+    # A template is an object: what is wrong in it is named from there, and the place ends with its name.
+    is_of_object = error.where != f"{file}{place[0]}"
+    line = line_of(("template", *path) if is_of_object and ("template",) in lines else path, lines)
+    return InputError(error.message, error.where.replace(place[0], f"{place[0]} line {line}", 1))
+
+
+def _kwok_record(file: str, advance: Advance) -> Trace:
     beginning: dict[Key, Manifest] = {}
     actions: list[tuple[str, Mapping[str, Any]]] = []
     for where, document in load_documents(file):
@@ -256,7 +300,7 @@ def _target(action: Mapping[str, Any], where: str) -> Key:
     for field, needed in (("resource", "resource"), ("target", "name")):
         given = action.get(field)
         if not isinstance(given, Mapping) or not is_text(given.get(needed)):
-            raise InputError(f"is no ResourcePatch: it needs {field}.{needed}", where)
+            raise InputError(f"{field}: a ResourcePatch is not complete: it needs {field}.{needed}", where)
     target = action["target"]
     return Key(_singular(action["resource"]["resource"]), str(target.get("namespace") or ""), target["name"])
 

@@ -18,10 +18,11 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
+from podium.config.fields import LONGEST
 from podium.errors import InputError, os_problem
 from podium.manifests import Objects, load
 from podium.manifests.files import GZIP_MAGIC
-from podium.model.meta import dns_subdomain_errors
+from podium.model.meta import dns_subdomain_errors, label_value_errors
 from podium.model.objects import HOSTNAME
 from podium.timeline.controllers import WORKLOADS
 from podium.wording import counted
@@ -153,12 +154,28 @@ class TableRow:
     def new_name(self, field: str, lines: dict[str, str]) -> str:
         """A valid Kubernetes name that no earlier row has. `lines` has the place of each name; this one is added."""
         name = self.name(field)
-        problem = next(iter(dns_subdomain_errors(name)), "")
-        if problem:
-            raise InputError(f"{field} {name[:LONGEST_SHOWN]!r} is not a name: it {problem}", self.where)
+        self.check_name(name, field)
         if lines.setdefault(name, self.where) != self.where:
             raise InputError(f"{field} {name!r} is the name of {lines[name]} already", self.where)
         return name
+
+    def check_name(self, name: str, field: str) -> None:
+        """Refuse a name, made of a field, that is no valid Kubernetes name."""
+        problem = next(iter(dns_subdomain_errors(name)), "")
+        if problem:
+            raise InputError(f"{field} {name[:LONGEST_SHOWN]!r} is not a name: it {problem}", self.where)
+
+    def label_value(self, text: str, field: str) -> str:
+        """A text, made of a field, that can be the value of a label."""
+        problem = next(iter(label_value_errors(text)), "")
+        if problem:
+            shown = repr(text[:LONGEST_SHOWN])
+            raise InputError(f"{field} {shown} cannot be the value of a label: it {problem}", self.where)
+        return text
+
+    def time(self, field: str, default: int | None = None) -> int:
+        """Read a number of seconds, up to ten years."""
+        return self.number(field, default, most=LONGEST)
 
     def number(self, field: str, default: int | None = None, *, most: int = MOST) -> int:
         """Read a whole number from 0 to `most`. An empty field gives `default`, or an error if there is no default."""
@@ -213,7 +230,8 @@ def opened(path: str) -> Iterator[tuple[IO[bytes], IO[str]]]:
             head = raw.read(HEAD)
             is_packed = head[:2] == GZIP_MAGIC
             if not is_packed and b"\0" in head:
-                raise InputError("is not a table: it has zero bytes", path)
+                line = head.count(b"\n", 0, head.index(b"\0")) + 1
+                raise InputError("is not text: it has a zero byte", f"{path} line {line}")
             raw.seek(0)
             if not is_packed:
                 yield raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
@@ -223,9 +241,22 @@ def opened(path: str) -> Iterator[tuple[IO[bytes], IO[str]]]:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"cannot be unpacked as gzip: {error}", path) from None
     except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text: {error.reason}", path) from None
+        # What comes through a pipe cannot be read again.
+        where = f"{path} line {_undecodable_line(path, is_packed)}" if Path(path).is_file() else path
+        raise InputError(f"is not UTF-8 text: {error.reason}", where) from None
     except OSError as error:
         raise InputError(os_problem(error), path) from None
+
+
+def _undecodable_line(path: str, is_packed: bool) -> int:
+    """The number of the first line that is not UTF-8."""
+    with gzip.open(path, "rb") if is_packed else open(path, "rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    return 1
 
 
 def _rows(
