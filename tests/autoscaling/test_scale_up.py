@@ -180,3 +180,27 @@ def test_no_node_comes_for_a_pod_of_very_low_priority(tmp_path: Path, priority: 
     events = [arrival(0, task("low", priority=priority))]
     result = scaled(tmp_path, group(), there=[CLOSED], events=events, until=600)
     assert report(result)["added"] == nodes
+
+
+TAINTED = {"spec": {"taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]}}
+TOLERANT = {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
+
+
+@pytest.mark.parametrize(
+    ("priorities", "bought"),
+    [
+        pytest.param((0, 0), [(0, "costly"), (10, "cheap")], id="the older pod keeps the node on its way"),
+        pytest.param((5, 0), [(0, "costly"), (10, "cheap")], id="so does the more important one"),
+        pytest.param((0, 5), [(0, "costly"), (10, "costly")], id="a more important one that came later takes it"),
+    ],
+)
+def test_waiting_pods_are_tried_by_priority_and_arrival(
+    tmp_path: Path, priorities: tuple[int, int], bought: list[tuple[int, str]]
+) -> None:
+    groups = [group("cheap", pricePerHour=0.1, template=TAINTED), group("costly", pricePerHour=1)]
+    events = [
+        arrival(0, task("first", priority=priorities[0])),
+        arrival(7, task("second", 4, priority=priorities[1], **TOLERANT)),
+    ]
+    result = scaled(tmp_path, *groups, events=events, expander="price", until=50)
+    assert [(time, name) for time, _, name, *_ in happened(result, "scale-up")] == bought

@@ -256,14 +256,17 @@ class Autoscaler:
         self._cloud.boot(option.group, option.nodes)
         return True
 
-    def _unschedulable(self) -> Iterator[Pod]:
-        """The waiting pods that a scale-up may help: tried in vain, not nominated to a node, and not expendable."""
-        loop = self._timeline.loop
-        for queued in loop.queue:
-            pod = loop.pods[queued.pod.key]
-            is_waiting = queued.attempts and not queued.is_gated and not pod.status.nominated_node_name
-            if is_waiting and not is_expendable(pod, self._settings):
-                yield pod
+    def _unschedulable(self) -> list[Pod]:
+        """The waiting pods that a scale-up may help: tried in vain, not nominated to a node, and not expendable.
+
+        They are in the order of priority, then of arrival, as kube-scheduler tries pods. The queue itself is in the
+        order of backoff, which would give room on booting nodes to pods that those were not added for.
+        """
+        loop, lives = self._timeline.loop, self._timeline.history.current
+        tried = [queued.pod.key for queued in loop.queue if queued.attempts and not queued.is_gated]
+        found = [pod for pod in map(loop.pods.__getitem__, tried) if not pod.status.nominated_node_name]
+        found = [pod for pod in found if not is_expendable(pod, self._settings)]
+        return sorted(found, key=lambda pod: (-pod.priority, lives[pod.key].serial))
 
     def report(self) -> dict[str, Any]:
         """The cost and the hours of the groups' nodes until now, and how many were added and removed: in total and by
