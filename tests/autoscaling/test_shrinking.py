@@ -172,6 +172,15 @@ def test_nodes_that_failed_go_after_twenty_minutes(tmp_path: Path) -> None:
     ]
 
 
+def test_a_node_that_fails_when_it_is_unneeded_goes_by_the_time_for_failed_ones(tmp_path: Path) -> None:
+    events = [arrival(0, task("p"), 100), {"time": 300, "event": "fail", "object": node("pool-1")}]
+    result = scaled(tmp_path, group(), events=events, scaleDownUnneededTime="5h")
+    [(arrived, *_)] = happened(result, "finish")
+    # It is unneeded since the first look after its pod is done.
+    since = -(-arrived // 10) * 10
+    assert happened(result, "scale-down") == [(since + 1200, "scale-down", "pool-1", "pool", "empty")]
+
+
 def test_no_more_than_ten_nodes_go_at_a_time(tmp_path: Path) -> None:
     result = scaled(tmp_path, group(maxSize=20), there=[member(f"n{n}") for n in range(12)])
     assert [record[0] for record in happened(result, "scale-down")] == [600] * 10 + [610] * 2

@@ -83,7 +83,7 @@ class Consolidation:
         cheaper = [group for group in cloud.groups if group.price_per_hour < one.group.price_per_hour]
         room = cloud.room() if cheaper else {}
         for group in sorted(cheaper, key=lambda group: group.price_per_hour):
-            if room[group.name] > 0 and without(tried, one, [group.node("instead")], keep=False):
+            if room[group.name] > 0 and without(tried, one, [group.node("new_0")], keep=False):
                 cloud.note("replace", node=one.name, group=group.name)
                 cloud.boot(group, replaces=one.name)
                 return True
@@ -95,8 +95,10 @@ class ScaleDown:
 
     def __init__(self, cloud: CloudProvider) -> None:
         self._cloud, self._settings = cloud, cloud.settings
+        self._since: dict[str, float] = {}
+        """By unneeded node, the time since when it has been unneeded."""
         self._due: dict[str, float] = {}
-        """By unneeded node, the time from which it may be removed."""
+        """By unneeded node, the time from which it may be removed; that changes if the node fails."""
 
     def timers(self) -> Iterator[float]:
         """The times from which unneeded nodes may be removed."""
@@ -125,7 +127,8 @@ class ScaleDown:
             if one.utilization <= self._threshold(one) and one.name not in tried.placed and spare[one.group.name] > 0
         ]
         little_used.sort(key=lambda one: (one.name not in self._due, not one.is_empty, one.utilization))
-        unneeded: dict[str, float] = {}
+        since, due = self._since, {}
+        self._since = {}
         for one in little_used:
             if non_empty >= settings.scale_down_non_empty_candidates_count and not one.is_empty:
                 continue
@@ -136,8 +139,9 @@ class ScaleDown:
             if trial is not None:
                 tried = trial
                 wait = settings.scale_down_unneeded_time if one.is_ready else settings.scale_down_unready_time
-                unneeded[one.name] = self._due.get(one.name, cloud.now + wait)
-        self._due = unneeded
+                self._since[one.name] = since.get(one.name, cloud.now)
+                due[one.name] = self._since[one.name] + wait
+        self._due = due
 
     def _threshold(self, one: Member) -> float:
         """The utilization up to which a node may be removed, from 0 to 1."""
@@ -343,7 +347,7 @@ def _grown(group: NodeGroup, pods: Sequence[Pod], tried: TrialCluster, room: int
         if tried.fits(pod):
             helped.append(pod)
         elif added < room and kind not in hopeless:
-            node = group.node(f"new-{added}")
+            node = group.node(f"new_{added}")
             tried.add(node)
             if tried.fits(pod):
                 helped.append(pod)

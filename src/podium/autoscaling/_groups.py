@@ -140,6 +140,12 @@ class NodeGroups:
         name = node.metadata.labels.get(NODE_GROUP)
         return next((group for group in self.groups if group.name == name), None)
 
+    def may_name(self, node: str) -> bool:
+        """Whether a group may give a node this name: its own name and a number from 1."""
+        name, _, number = node.rpartition("-")
+        is_number = number.isascii() and number.isdecimal() and not number.startswith("0")
+        return is_number and any(group.name == name and group.max_size for group in self.groups)
+
 
 def read_node_groups(file: str) -> NodeGroups:
     """Read the groups of a file; raises an InputError that names the file, the line and the field that is wrong."""
