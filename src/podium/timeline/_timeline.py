@@ -24,7 +24,7 @@ from podium.model import Node, Object, PodDisruptionBudget, ResourceClaim
 from podium.timeline import controllers
 from podium.timeline._world import Surroundings, World
 from podium.timeline.events import AnyDue, ContinueDrain, TimedEvent, TimelineEvents, check_events, read_timeline
-from podium.timeline.result import History, Life, Sample, TimelineResult
+from podium.timeline.result import History, Life, Sample, TimelineResult, UtilisationSums
 
 FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -264,6 +264,7 @@ class TimelineSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     leaving: dict[str, float]
     draining: list[str]
     controllers: controllers.Saved
+    utilisation: UtilisationSums = UtilisationSums(0.0, {}, {})
 
 
 _DECODER = msgspec.json.Decoder(TimelineSnapshot)
@@ -289,6 +290,7 @@ def save_timeline(timeline: Timeline) -> bytes:
         leaving=world.leaving,
         draining=sorted(world.draining),
         controllers=world.controllers.save(),
+        utilisation=history.utilisation.save(),
     )
     return msgspec.json.encode(snapshot)
 
@@ -341,6 +343,7 @@ def _restore_history(timeline: Timeline, snapshot: TimelineSnapshot) -> None:
     history = timeline.history
     history.lives, history.samples = snapshot.lives, snapshot.samples
     history.last_messages, history.last_change = snapshot.last_messages, snapshot.last_change
+    history.utilisation.restore(snapshot.utilisation)
     history.current = {life.pod: life for life in snapshot.lives if life.ended is None}
     history.running = sum(life.bound is not None for life in history.current.values())
 
