@@ -116,6 +116,13 @@ def test_a_node_goes_at_the_threshold_and_not_above(tmp_path: Path, cpu: int, ex
     assert kept(tmp_path, there) is expected
 
 
+@pytest.mark.parametrize(("threshold", "expected"), [(0.24, True), (0.25, False), (0.26, False)])
+def test_the_threshold_is_compared_with_the_larger_share(tmp_path: Path, threshold: float, expected: bool) -> None:
+    # A quarter of the cpu, a sixteenth of the memory.
+    there = [ROOMY, member("a"), replica_set(1), owned("p", "a", labels=LABELS)]
+    assert kept(tmp_path, there, scaleDownUtilizationThreshold=threshold) is expected
+
+
 @pytest.mark.parametrize(
     ("gpus", "settings", "expected"),
     [(2, {}, True), (1, {}, False), (2, {"scaleDownGpuUtilizationThreshold": 1}, False)],
@@ -222,6 +229,29 @@ def test_nothing_goes_within_ten_minutes_after_nodes_came(tmp_path: Path) -> Non
     result = scaled(tmp_path, group(maxSize=3), there=two_nodes(), events=events)
     assert happened(result, "scale-up") == [(300, "scale-up", "pool", 1, 1)]
     assert happened(result, "scale-down")[0][:3] == (900, "scale-down", "b")
+
+
+@pytest.mark.parametrize(
+    ("delay", "at"),
+    [
+        # Unneeded for a minute at 60 already; a node is asked for at 30.
+        pytest.param("0s", 60, id="no delay"),
+        pytest.param("2m", 150, id="from when the node is asked for"),
+        pytest.param("20m", 1230, id="longer than anything else"),
+    ],
+)
+def test_nothing_goes_for_a_time_after_nodes_came(tmp_path: Path, delay: str, at: int) -> None:
+    result = scaled(
+        tmp_path,
+        group(maxSize=3),
+        there=two_nodes(),
+        events=[arrival(30, task("big", 4))],
+        scaleDownUnneededTime="1m",
+        scaleDownDelayAfterAdd=delay,
+        until=1300,
+    )
+    assert happened(result, "scale-up") == [(30, "scale-up", "pool", 1, 1)]
+    assert happened(result, "scale-down") == [(at, "scale-down", "b", "pool", "underutilized")]
 
 
 def test_empty_nodes_go_together(tmp_path: Path) -> None:

@@ -325,7 +325,7 @@ class History:
 
     def sample_between(self, since: float, until: float, *, with_end: bool = False) -> None:
         """Take the samples of a period in which nothing happens, from `since` to `until`; including `until` if
-        `with_end`.
+        `with_end`. The period also counts for the utilisation.
 
         A sample equal to the one before is kept only if it is the last before a change, so that a line drawn through
         the samples is right.
