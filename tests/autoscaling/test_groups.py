@@ -36,6 +36,7 @@ def test_the_defaults_are_those_of_cluster_autoscaler(tmp_path: Path) -> None:
     assert not settings.ignore_mirror_pods_utilization
 
 
+CONSOLIDATING = {"strategy": "karpenter"}
 LOTS = {"driver": "gpu", "devices": [{"name": "d0", "capacity": {"memory": {"value": "lots"}}}]}
 
 
@@ -99,15 +100,37 @@ LOTS = {"driver": "gpu", "devices": [{"name": "d0", "capacity": {"memory": {"val
         ({"expander": "price,,random"}, "expander: is ''; use least-waste"),
         ({"expander": ["price"]}, "expander: is a list; it needs a text"),
         (
-            {"budgets": [{"nodes": "110%"}]},
+            {"budgets": [{"nodes": "110%"}], "strategy": "karpenter"},
             "line 12: budgets.0.nodes: is '110%'; it needs a number of nodes, or a perc",
         ),
-        ({"budgets": [{"nodes": -1}]}, "budgets.0.nodes: is -1; it needs a number of nodes"),
-        ({"budgets": [{"reasons": ["Empty"]}]}, "budgets.0.nodes: is None; it needs a number of nodes"),
-        ({"budgets": [{"nodes": 1, "reasons": ["Bored"]}]}, "budgets.0.reasons: has 'Bored'; use Empty, Underutilized"),
-        ({"budgets": [{"nodes": 1, "schedule": "@daily"}]}, "budgets.0.schedule: is not a field here"),
-        ({"budgets": 3}, "budgets: is 3; it needs a list"),
-        ({"consolidateAfter": "never"}, "consolidateAfter: is 'never'; it needs a duration"),
+        ({**CONSOLIDATING, "budgets": [{"nodes": -1}]}, "budgets.0.nodes: is -1; it needs a number of nodes"),
+        ({**CONSOLIDATING, "budgets": [{"reasons": ["Empty"]}]}, "budgets.0.nodes: is None; it needs a number of"),
+        (
+            {**CONSOLIDATING, "budgets": [{"nodes": 1, "reasons": ["Bored"]}]},
+            "budgets.0.reasons: has 'Bored'; use Empty, Underutilized",
+        ),
+        (
+            {**CONSOLIDATING, "budgets": [{"nodes": 1, "schedule": "@daily"}]},
+            "budgets.0.schedule: is not a field here",
+        ),
+        ({**CONSOLIDATING, "budgets": 3}, "budgets: is 3; it needs a list"),
+        ({**CONSOLIDATING, "consolidateAfter": "never"}, "consolidateAfter: is 'never'; it needs a duration"),
+        ({"groups": [group(template={"metadata": {"name": "n"}})]}, "groups.0.template.metadata.name: has no effect"),
+        (
+            {"groups": [group(template={"spec": {"taints": [{"effect": "NoSchedule"}]}})]},
+            "groups.0.template.spec.taints.0.key: needs a text",
+        ),
+        (
+            {"groups": [group(template={"spec": {"taints": [{"key": "a", "value": "b c", "effect": "NoSchedule"}]}})]},
+            "groups.0.template.spec.taints.0.value: 'b c' cannot be used: it must",
+        ),
+        *(
+            (
+                {"groups": [group(resourceSlices=[{"driver": "gpu", field: value}])]},
+                f"groups.0.resourceSlices.0.{field}: has no effect: each node gets its own slices",
+            )
+            for field, value in (("nodeName", "x"), ("allNodes", True), ("nodeSelector", {}), ("pool", {"name": "p"}))
+        ),
         ({"scaleDownEnabled": "maybe"}, "scaleDownEnabled: is 'maybe'; it needs true or false"),
     ],
 )
@@ -126,10 +149,38 @@ def test_a_directory_is_no_file_of_groups(tmp_path: Path) -> None:
         read_node_groups(str(tmp_path))
 
 
-@pytest.mark.parametrize(("strategy", "shrinks"), [("cluster-autoscaler", True), ("karpenter", False)])
-def test_never_to_consolidate_is_for_karpenter_alone(tmp_path: Path, strategy: str, shrinks: bool) -> None:
-    file = written(tmp_path, strategy=strategy, consolidateAfter="Never")
-    assert read_node_groups(file).settings.scale_down_enabled == shrinks
+def test_karpenter_may_never_consolidate(tmp_path: Path) -> None:
+    file = written(tmp_path, strategy="karpenter", consolidateAfter="Never")
+    assert not read_node_groups(file).settings.scale_down_enabled
+
+
+@pytest.mark.parametrize(
+    ("strategy", "field", "value"),
+    [
+        ("cluster-autoscaler", "consolidateAfter", "Never"),
+        ("cluster-autoscaler", "consolidationPolicy", "WhenEmpty"),
+        ("cluster-autoscaler", "budgets", []),
+        ("karpenter", "scaleDownUnneededTime", "10m"),
+        ("karpenter", "maxDrainParallelism", 2),
+        ("karpenter", "skipNodesWithLocalStorage", False),
+        ("karpenter", "ignoreDaemonsetsUtilization", True),
+        ("karpenter", "expendablePodsPriorityCutoff", 0),
+    ],
+)
+def test_settings_of_the_other_strategy_are_refused(tmp_path: Path, strategy: str, field: str, value: object) -> None:
+    file = written(tmp_path, strategy=strategy, **{field: value})
+    other = "karpenter" if strategy == "cluster-autoscaler" else "cluster-autoscaler"
+    with pytest.raises(InputError) as caught:
+        read_node_groups(file)
+    problem = f"{field}: is for strategy {other} only, and has no effect with {strategy}; leave it out"
+    assert str(caught.value) == f"{file} line 12: {problem}"
+
+
+@pytest.mark.parametrize("strategy", ["cluster-autoscaler", "karpenter"])
+def test_settings_of_both_strategies(tmp_path: Path, strategy: str) -> None:
+    both: dict[str, Any] = {"scanInterval": "20s", "newPodScaleUpDelay": "5s", "scaleDownEnabled": False}
+    settings = read_node_groups(written(tmp_path, strategy=strategy, **both)).settings
+    assert (settings.scan_interval, settings.new_pod_scale_up_delay, settings.scale_down_enabled) == (20, 5, False)
 
 
 @pytest.mark.parametrize(

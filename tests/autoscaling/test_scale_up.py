@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from autoscaling.scaling import CLOSED, arrival, group, happened, member, report, scaled, task
+from autoscaling.scaling import CLOSED, Manifest, arrival, group, happened, member, report, scaled, task
+from cli.running import node
+from podium.errors import InputError
 
 
 def test_pods_that_fit_nowhere_get_as_many_nodes_as_they_need(tmp_path: Path) -> None:
@@ -180,3 +182,72 @@ def test_no_node_comes_for_a_pod_of_very_low_priority(tmp_path: Path, priority: 
     events = [arrival(0, task("low", priority=priority))]
     result = scaled(tmp_path, group(), there=[CLOSED], events=events, until=600)
     assert report(result)["added"] == nodes
+
+
+TAINTED = {"spec": {"taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]}}
+TOLERANT = {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
+
+
+@pytest.mark.parametrize(
+    ("priorities", "bought"),
+    [
+        pytest.param((0, 0), [(0, "costly"), (10, "cheap")], id="the older pod keeps the node on its way"),
+        pytest.param((5, 0), [(0, "costly"), (10, "cheap")], id="so does the more important one"),
+        pytest.param((0, 5), [(0, "costly"), (10, "costly")], id="a more important one that came later takes it"),
+    ],
+)
+def test_waiting_pods_are_tried_by_priority_and_arrival(
+    tmp_path: Path, priorities: tuple[int, int], bought: list[tuple[int, str]]
+) -> None:
+    groups = [group("cheap", pricePerHour=0.1, template=TAINTED), group("costly", pricePerHour=1)]
+    events = [
+        arrival(0, task("first", priority=priorities[0])),
+        arrival(7, task("second", 4, priority=priorities[1], **TOLERANT)),
+    ]
+    result = scaled(tmp_path, *groups, events=events, expander="price", until=50)
+    assert [(time, name) for time, _, name, *_ in happened(result, "scale-up")] == bought
+
+
+def about_node(time: float, verb: str, name: str, **manifest: Any) -> Manifest:
+    return {"time": time, "event": verb, "object": node(name, **manifest)}
+
+
+@pytest.mark.parametrize("verb", ["fail", "cordon", "uncordon", "drain", "delete"])
+def test_events_may_be_about_the_nodes_of_a_minimum(tmp_path: Path, verb: str) -> None:
+    result = scaled(tmp_path, group(minSize=1), events=[about_node(30, verb, "pool-1")], until=60)
+    assert happened(result, verb) == [(30, verb, "Node", "pool-1")]
+    assert result.warnings == ()
+
+
+def test_an_update_is_of_the_node_that_a_group_added(tmp_path: Path) -> None:
+    events = [about_node(30, "update", "pool-1", unschedulable=True), arrival(40, task("p"))]
+    result = scaled(tmp_path, group(minSize=1, maxSize=1), events=events, until=60)
+    assert [life.pod for life in result.unplaced] == ["default/p"]
+
+
+@pytest.mark.parametrize("verb", ["fail", "cordon", "drain", "delete", "update"])
+def test_an_event_about_a_node_that_no_group_added_is_noticed(tmp_path: Path, verb: str) -> None:
+    result = scaled(tmp_path, group(), events=[about_node(30, verb, "pool-7")], until=60)
+    assert result.warnings == (f"event 1: {verb} of Node pool-7 came to nothing: it was not there at the time",)
+    assert result.samples[-1].nodes == 0
+
+
+@pytest.mark.parametrize("name", ["pool", "pool-0", "pool-x", "pool-01", "pools-1"])
+def test_an_event_about_a_node_that_no_group_can_add_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=f"event 1: fail of Node {name}, which is neither in the cluster nor added"):
+        scaled(tmp_path, group(), events=[about_node(30, "fail", name)])
+
+
+@pytest.mark.parametrize("least", [0, 1])
+def test_a_group_leaves_out_the_names_that_events_add(tmp_path: Path, least: int) -> None:
+    events = [arrival(0, task("p", 3)), about_node(30, "add", "pool-1")]
+    result = scaled(tmp_path, group(minSize=least), events=events, until=300)
+    assert [name for *_, kind, name in happened(result, "add") if kind == "Node"] == (
+        ["pool-2", "pool-1"] if least else ["pool-1", "pool-2"]
+    )
+
+
+def test_trials_do_not_clash_with_the_nodes_of_another_group(tmp_path: Path) -> None:
+    groups = [group("pool"), group("pool-new", minSize=3)]
+    events = [arrival(0, task(f"p{n}", 4)) for n in range(8)]
+    assert not scaled(tmp_path, *groups, events=events, until=300).unplaced

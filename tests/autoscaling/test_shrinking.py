@@ -116,6 +116,13 @@ def test_a_node_goes_at_the_threshold_and_not_above(tmp_path: Path, cpu: int, ex
     assert kept(tmp_path, there) is expected
 
 
+@pytest.mark.parametrize(("threshold", "expected"), [(0.24, True), (0.25, False), (0.26, False)])
+def test_the_threshold_is_compared_with_the_larger_share(tmp_path: Path, threshold: float, expected: bool) -> None:
+    # A quarter of the cpu, a sixteenth of the memory.
+    there = [ROOMY, member("a"), replica_set(1), owned("p", "a", labels=LABELS)]
+    assert kept(tmp_path, there, scaleDownUtilizationThreshold=threshold) is expected
+
+
 @pytest.mark.parametrize(
     ("gpus", "settings", "expected"),
     [(2, {}, True), (1, {}, False), (2, {"scaleDownGpuUtilizationThreshold": 1}, False)],
@@ -185,6 +192,15 @@ def test_nodes_that_failed_go_after_twenty_minutes(tmp_path: Path) -> None:
     ]
 
 
+def test_a_node_that_fails_when_it_is_unneeded_goes_by_the_time_for_failed_ones(tmp_path: Path) -> None:
+    events = [arrival(0, task("p"), 100), {"time": 300, "event": "fail", "object": node("pool-1")}]
+    result = scaled(tmp_path, group(), events=events, scaleDownUnneededTime="5h")
+    [(arrived, *_)] = happened(result, "finish")
+    # It is unneeded since the first look after its pod is done.
+    since = -(-arrived // 10) * 10
+    assert happened(result, "scale-down") == [(since + 1200, "scale-down", "pool-1", "pool", "empty")]
+
+
 def test_no_more_than_ten_nodes_go_at_a_time(tmp_path: Path) -> None:
     result = scaled(tmp_path, group(maxSize=20), there=[member(f"n{n}") for n in range(12)])
     assert [record[0] for record in happened(result, "scale-down")] == [600] * 10 + [610] * 2
@@ -226,6 +242,29 @@ def test_nothing_goes_within_ten_minutes_after_nodes_came(tmp_path: Path) -> Non
     result = scaled(tmp_path, group(maxSize=3), there=two_nodes(), events=events)
     assert happened(result, "scale-up") == [(300, "scale-up", "pool", 1, 1)]
     assert happened(result, "scale-down")[0][:3] == (900, "scale-down", "b")
+
+
+@pytest.mark.parametrize(
+    ("delay", "at"),
+    [
+        # Unneeded for a minute at 60 already; a node is asked for at 30.
+        pytest.param("0s", 60, id="no delay"),
+        pytest.param("2m", 150, id="from when the node is asked for"),
+        pytest.param("20m", 1230, id="longer than anything else"),
+    ],
+)
+def test_nothing_goes_for_a_time_after_nodes_came(tmp_path: Path, delay: str, at: int) -> None:
+    result = scaled(
+        tmp_path,
+        group(maxSize=3),
+        there=two_nodes(),
+        events=[arrival(30, task("big", 4))],
+        scaleDownUnneededTime="1m",
+        scaleDownDelayAfterAdd=delay,
+        until=1300,
+    )
+    assert happened(result, "scale-up") == [(30, "scale-up", "pool", 1, 1)]
+    assert happened(result, "scale-down") == [(at, "scale-down", "b", "pool", "underutilized")]
 
 
 def test_empty_nodes_go_together(tmp_path: Path) -> None:

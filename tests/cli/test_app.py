@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import podium
 from podium.answers import Condition
 from podium.answers.audit import AUDIT_NAMES
-from podium.answers.compare import COMPARISON_NAMES
+from podium.answers.compare import ALL_NUMBERS, COMPARISON_NAMES
 from podium.answers.disruption import DISRUPTION_NAMES
 from podium.answers.upgrade import UPGRADE_NAMES
 from podium.cli import app
@@ -205,7 +205,7 @@ def test_an_unknown_scheduler_is_said_to_be_unknown(tmp_path: Path) -> None:
 
 CONDITIONS = {
     "audit": AUDIT_NAMES,
-    "compare": [name for name in COMPARISON_NAMES if "." not in name],
+    "compare": [name for name in (*COMPARISON_NAMES, *ALL_NUMBERS) if "." not in name],
     "drain": DISRUPTION_NAMES,
     "fail": DISRUPTION_NAMES,
     "upgrade": UPGRADE_NAMES,
@@ -215,7 +215,7 @@ CONDITIONS = {
 @pytest.mark.parametrize("command", CONDITIONS)
 def test_help_lists_what_conditions_may_name(command: str) -> None:
     said = " ".join(run(command, "--help").stdout.split())
-    told = said.partition("--fail-if CONDITION")[2].partition(" --")[0]
+    told = said.partition("--fail-if CONDITION")[2].partition(" -o, --output")[0]
     example, _, measures = told.partition("It may name")
 
     assert set(re.findall(r"\w+", measures)) >= set(CONDITIONS[command])

@@ -55,6 +55,9 @@ def test_a_crowded_cluster_goes_on(stop: float, tie_break: str) -> None:
     assert log == whole.log_lines()
     result = second.run()
     assert (result.samples, result.lives, result.end) == (whole.samples, whole.lives, whole.end)
+    assert result.utilisation.keys() == whole.utilisation.keys()
+    for name, expected in whole.utilisation.items():
+        assert result.utilisation[name] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("stop", [0.0, 30.0, 31.0, 61.0, 120.0, 160.0, 161.0, 205.0, 299.0])

@@ -10,7 +10,7 @@ from builders import make_node, make_pod
 from podium.cluster import Cluster
 from podium.loop import Event, EventType, SchedulerLoop
 from podium.timeline.events import ContinueDrain, Finish, VirtualClock
-from podium.timeline.result import History, Life, Sample, TimelineResult, mean_utilisation, resources_of, round_time
+from podium.timeline.result import History, Life, Sample, TimelineResult, resources_of, round_time
 
 # -- the clock -----------------------------------------------------------------------------------------------------
 
@@ -73,13 +73,6 @@ def test_a_sample_counts_what_waits_and_what_is_used() -> None:
 
     assert found.queued == 10
     assert (found.utilisation("cpu"), found.utilisation("memory")) == (0.25, 0.0)
-
-
-def test_a_sample_holds_until_the_next_one() -> None:
-    samples = [sample(0, used=4000), sample(10, used=0), sample(40, used=4000)]
-
-    assert mean_utilisation(samples, "cpu") == 0.25
-    assert mean_utilisation(samples[:1], "cpu") == 1.0
 
 
 def test_the_usual_resources_come_first() -> None:

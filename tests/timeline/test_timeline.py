@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from fractions import Fraction
 from time import process_time
 from typing import Any
 
@@ -18,6 +19,7 @@ from podium.errors import InputError
 from podium.framework import SUCCESS, CycleState, FilterPlugin, Status
 from podium.manifests import load
 from podium.model import Object, Pod
+from podium.model.quantity import parse_quantity
 from podium.timeline import Surroundings, Timeline, TimelineResult
 
 Fields = dict[str, Any]
@@ -568,6 +570,44 @@ def test_samples_say_how_deep_the_queue_and_how_full_the_cluster_is() -> None:
     )
     rows = [(s.time, s.running, s.unschedulable, s.gated, s.queued, s.utilisation("cpu")) for s in result.samples]
     assert rows == [(0, 0, 0, 0, 0, 0.0), (10, 1, 1, 1, 2, 0.5), (20, 1, 1, 1, 2, 0.5), (30, 1, 0, 1, 1, 1.0)]
+
+
+def test_utilisation_counts_every_second() -> None:
+    short = simulate([make_node("a", cpu="10")], at(1, "add", pod("p"), lifetime=4), until=8)
+    assert short.utilisation["cpu"] == pytest.approx((0.1 * 4 / 8, 0.1))
+
+    grows = simulate(
+        [make_node("a", cpu="2")],
+        at(0, "add", pod("p")),
+        at(3, "add", node("b", cpu="2")),
+        at(6, "delete", node("b")),
+        at(7, "add", pod("q")),
+        until=10,
+    )
+    # Half of one node, a quarter of two, half of one, all of it.
+    assert grows.utilisation["cpu"] == pytest.approx(((0.5 * 3 + 0.25 * 3 + 0.5 * 1 + 1.0 * 3) / 10, 1.0))
+    assert list(grows.utilisation)[:1] == ["cpu"]
+
+
+def test_utilisation_without_time_is_that_of_the_moment() -> None:
+    assert simulate([make_node("a", cpu="2")], at(0, "add", pod("p")), until=0).utilisation["cpu"] == (0.5, 0.5)
+    assert simulate([make_node("a", cpu="2")], at(0, "delete", node("a")), until=5).utilisation == {}
+
+
+def test_utilisation_is_what_the_pods_asked_for_while_they_ran() -> None:
+    events = hour_events(3, 9, 150, failing=0, seconds=1200)
+    asked = {each["object"]["metadata"]["name"]: pod_cpu(each["object"]) for each in events}
+    result = Timeline(hour_nodes(9), events).run()
+    used = sum(
+        asked[life.pod.partition("/")[2]] * ((result.end if life.ended is None else life.ended) - life.bound)
+        for life in result.lives
+        if life.bound is not None
+    )
+    assert result.utilisation["cpu"].mean == pytest.approx(used / (9 * 16 * result.end))
+
+
+def pod_cpu(manifest: Fields) -> Fraction:
+    return parse_quantity(manifest["spec"]["containers"][0]["resources"]["requests"]["cpu"])
 
 
 def test_writers_give_tables_and_data() -> None:

@@ -433,10 +433,6 @@ def timeline_numbers(result: TimelineResult) -> dict[str, float]:
     """The numbers of a timeline, by the names in `TIMELINE_NUMBERS` and `NODE_GROUP_NUMBERS`."""
     waits = sorted(result.pending_times.values())
     events = Counter(record["event"] for record in result.log)
-    spans = [
-        (sample, after.time - sample.time) for sample, after in zip(result.samples, result.samples[1:], strict=False)
-    ]
-    total = sum(span for _, span in spans)
     found = {
         "placed": sum(1 for life in result.lives if life.bound is not None),
         "pending": len(result.unplaced),
@@ -451,8 +447,7 @@ def timeline_numbers(result: TimelineResult) -> dict[str, float]:
         found |= {"cost": scaling["cost"], "node_hours": scaling["nodeHours"]}
         found |= {"nodes_added": scaling["added"], "nodes_removed": scaling["removed"]}
     for resource in ("cpu", "memory"):
-        used = sum(sample.utilisation(resource) * span for sample, span in spans)
-        found[f"{resource}_utilisation"] = used / total if total else 0.0
+        found[f"{resource}_utilisation"] = result.utilisation[resource].mean if resource in result.utilisation else 0.0
     return found
 
 

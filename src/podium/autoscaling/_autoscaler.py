@@ -83,7 +83,7 @@ class Consolidation:
         cheaper = [group for group in cloud.groups if group.price_per_hour < one.group.price_per_hour]
         room = cloud.room() if cheaper else {}
         for group in sorted(cheaper, key=lambda group: group.price_per_hour):
-            if room[group.name] > 0 and try_removal(tried, one, [group.node("instead")], keep=False):
+            if room[group.name] > 0 and try_removal(tried, one, [group.node("new_0")], keep=False):
                 cloud.note("replace", node=one.name, group=group.name)
                 cloud.boot(group, replaces=one.name)
                 return True
@@ -95,8 +95,10 @@ class ScaleDown:
 
     def __init__(self, cloud: CloudProvider) -> None:
         self._cloud, self._settings = cloud, cloud.settings
+        self._since: dict[str, float] = {}
+        """By unneeded node, the time since when it has been unneeded."""
         self._due: dict[str, float] = {}
-        """By unneeded node, the time from which it may be removed."""
+        """By unneeded node, the time from which it may be removed; that changes if the node fails."""
 
     def timers(self) -> Iterator[float]:
         """The times from which unneeded nodes may be removed."""
@@ -125,7 +127,8 @@ class ScaleDown:
             if one.utilization <= self._threshold(one) and one.name not in tried.placed and spare[one.group.name] > 0
         ]
         little_used.sort(key=lambda one: (one.name not in self._due, not one.is_empty, one.utilization))
-        unneeded: dict[str, float] = {}
+        since, due = self._since, {}
+        self._since = {}
         for one in little_used:
             if non_empty >= settings.scale_down_non_empty_candidates_count and not one.is_empty:
                 continue
@@ -136,8 +139,9 @@ class ScaleDown:
             if trial is not None:
                 tried = trial
                 wait = settings.scale_down_unneeded_time if one.is_ready else settings.scale_down_unready_time
-                unneeded[one.name] = self._due.get(one.name, cloud.now + wait)
-        self._due = unneeded
+                self._since[one.name] = since.get(one.name, cloud.now)
+                due[one.name] = self._since[one.name] + wait
+        self._due = due
 
     def _threshold(self, one: Member) -> float:
         """The utilization up to which a node may be removed, from 0 to 1."""
@@ -256,14 +260,17 @@ class Autoscaler:
         self._cloud.boot(option.group, option.nodes)
         return True
 
-    def _unschedulable(self) -> Iterator[Pod]:
-        """The waiting pods that a scale-up may help: tried in vain, not nominated to a node, and not expendable."""
-        loop = self._timeline.loop
-        for queued in loop.queue:
-            pod = loop.pods[queued.pod.key]
-            is_waiting = queued.attempts and not queued.is_gated and not pod.status.nominated_node_name
-            if is_waiting and not is_expendable(pod, self._settings):
-                yield pod
+    def _unschedulable(self) -> list[Pod]:
+        """The waiting pods that a scale-up may help: tried in vain, not nominated to a node, and not expendable.
+
+        They are in the order of priority, then of arrival, as kube-scheduler tries pods. The queue itself is in the
+        order of backoff, which would give room on booting nodes to pods that those were not added for.
+        """
+        loop, lives = self._timeline.loop, self._timeline.history.current
+        tried = [queued.pod.key for queued in loop.queue if queued.attempts and not queued.is_gated]
+        found = [pod for pod in map(loop.pods.__getitem__, tried) if not pod.status.nominated_node_name]
+        found = [pod for pod in found if not is_expendable(pod, self._settings)]
+        return sorted(found, key=lambda pod: (-pod.priority, lives[pod.key].serial))
 
     def report(self) -> dict[str, Any]:
         """The cost and the hours of the groups' nodes until now, and how many were added and removed: in total and by
@@ -340,7 +347,7 @@ def _grown(group: NodeGroup, pods: Sequence[Pod], tried: TrialCluster, room: int
         if tried.fits(pod):
             helped.append(pod)
         elif added < room and kind not in hopeless:
-            node = group.node(f"new-{added}")
+            node = group.node(f"new_{added}")
             tried.add(node)
             if tried.fits(pod):
                 helped.append(pod)

@@ -17,7 +17,7 @@ from podium.model.pod import belongs_to_node, ends_with_node, is_static
 from podium.model.resources import CPU, MEMORY
 from podium.model.selectors import is_unreachable
 from podium.plugins.image_locality import ImageLocality
-from podium.timeline import TimedEvent, Timeline, Verb
+from podium.timeline import TimedEvent, Timeline, TimelineEvents, Verb
 from podium.timeline.controllers import Disruptions
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
@@ -196,6 +196,8 @@ class CloudProvider:
         self._known: dict[str, tuple[Node, list[Pod], Member]] = {}
         """By node, the member as last computed, with the node and the pods that it was computed from."""
         self.only_nodes = OnlyNodes(timeline.loop)
+        self._taken = _added_by(timeline.events)
+        self.world.may_come = lambda name: name not in self._taken and groups.may_name(name)
         for node, group in self._members():
             self._born[node.name] = group, self.now
         for name, missing in self.spare().items():
@@ -228,11 +230,11 @@ class CloudProvider:
         return bool(ready)
 
     def _new(self, group: NodeGroup) -> Node:
-        """A new node of a group, with a name that no other node has."""
+        """A new node of a group, with a name that no other node has, nor one that an event adds."""
         while True:
             self._numbers[group.name] += 1
             node = group.node(self._numbers[group.name])
-            if node.name not in self._loop.cluster.rows:
+            if node.name not in self._loop.cluster.rows and node.name not in self._taken:
                 break
         self._born[node.name] = group, self.now
         self._accounts[group.name].added += 1
@@ -373,3 +375,9 @@ class CloudProvider:
             }
         summed = ("nodeHours", "cost", "added", "removed")
         return {**{key: sum(found[key] for found in groups.values()) for key in summed}, "groups": groups}
+
+
+def _added_by(events: TimelineEvents) -> frozenset[str]:
+    """The names of the nodes that events add; those of a recording may be added by their first update."""
+    adding = (Verb.ADD, Verb.UPDATE) if events.is_record else (Verb.ADD,)
+    return frozenset(one.object.name for one in events.events if isinstance(one.object, Node) and one.verb in adding)

@@ -30,6 +30,28 @@ EMPTY, UNDERUTILIZED = "Empty", "Underutilized"
 REASONS = (EMPTY, UNDERUTILIZED, "Drifted")
 NEVER = "Never"
 EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
+SETTINGS_OF = {
+    STRATEGIES[0]: (
+        "scaleDownDelayAfterAdd",
+        "scaleDownDelayAfterDelete",
+        "scaleDownUnneededTime",
+        "scaleDownUnreadyTime",
+        "scaleDownUtilizationThreshold",
+        "scaleDownGpuUtilizationThreshold",
+        "scaleDownNonEmptyCandidatesCount",
+        "maxScaleDownParallelism",
+        "maxDrainParallelism",
+        "skipNodesWithLocalStorage",
+        "skipNodesWithSystemPods",
+        "ignoreDaemonsetsUtilization",
+        "ignoreMirrorPodsUtilization",
+        "expendablePodsPriorityCutoff",
+    ),
+    KARPENTER: ("consolidationPolicy", "consolidateAfter", "budgets"),
+}
+"""The settings that only one strategy reads."""
+PLACE_OF_SLICE = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection", "pool")
+"""The fields of a ResourceSlice that follow from the node it is made for."""
 SHORTEST_SCAN = 0.1
 """Seconds."""
 HIGHEST_PRICE = 1_000_000_000
@@ -139,6 +161,12 @@ class NodeGroups:
         name = node.metadata.labels.get(NODE_GROUP)
         return next((group for group in self.groups if group.name == name), None)
 
+    def may_name(self, node: str) -> bool:
+        """Whether a group may give a node this name: its own name and a number from 1."""
+        name, _, number = node.rpartition("-")
+        is_number = number.isascii() and number.isdecimal() and not number.startswith("0")
+        return is_number and any(group.name == name and group.max_size for group in self.groups)
+
 
 def read_node_groups(file: str) -> NodeGroups:
     """Read the groups of a file; raises an InputError that names the file, the line and the field that is wrong."""
@@ -157,6 +185,10 @@ def read_node_groups(file: str) -> NodeGroups:
 
 def _settings(top: Section) -> AutoscalingSettings:
     strategy = top.one_of("strategy", STRATEGIES, STRATEGIES[0])
+    for other, fields in SETTINGS_OF.items():
+        for field in fields:
+            if other != strategy and field in top:
+                top.refuse(field, f"is for strategy {other} only, and has no effect with {strategy}; leave it out")
     interval = top.duration("scanInterval", 10.0)
     if interval < SHORTEST_SCAN:
         top.refuse("scanInterval", f"is {interval:g} s; it needs {SHORTEST_SCAN:g} or more")
@@ -254,7 +286,10 @@ def _template(given: Section) -> Node:
     section.allow("apiVersion", "kind", "metadata", "spec", "status")
     section.one_of("apiVersion", ("v1",), "v1")
     section.one_of("kind", ("Node",), "Node")
-    metadata = {**section.inner("metadata").fields, "name": given.text("name")}
+    described = section.inner("metadata")
+    if "name" in described:
+        described.refuse("name", "has no effect: nodes are named after their group; leave it out")
+    metadata = {**described.fields, "name": given.text("name")}
     parts = {name: section.raw(name) for name in ("spec", "status") if name in section}
     section.done()
     manifest = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, **parts}
@@ -272,9 +307,15 @@ def _template(given: Section) -> Node:
                     (*given.path, "template", "metadata", "labels", name), f"{text!r} cannot be used: it {problem}"
                 )
     for place, taint in enumerate(node.spec.taints):
+        where = (*given.path, "template", "spec", "taints", place)
+        if not taint.key:
+            given.document.refuse((*where, "key"), "needs a text")
+        for problem in qualified_name_errors(taint.key):
+            given.document.refuse((*where, "key"), f"{taint.key!r} cannot be used: it {problem}")
+        for problem in label_value_errors(taint.value):
+            given.document.refuse((*where, "value"), f"{taint.value!r} cannot be used: it {problem}")
         if taint.effect not in EFFECTS:
-            where = (*given.path, "template", "spec", "taints", place, "effect")
-            given.document.refuse(where, f"is {taint.effect!r}; use {', '.join(EFFECTS)}")
+            given.document.refuse((*where, "effect"), f"is {taint.effect!r}; use {', '.join(EFFECTS)}")
     return node
 
 
@@ -285,8 +326,12 @@ def _slices(given: Section) -> tuple[ResourceSlice, ...]:
         given.refuse("resourceSlices", "needs a list of specs of ResourceSlices: driver and devices")
     slices = []
     for number, spec in enumerate(specs):
+        where = (*given.path, "resourceSlices", number)
         if not spec.get("driver"):
-            given.document.refuse((*given.path, "resourceSlices", number, "driver"), "needs a text")
+            given.document.refuse((*where, "driver"), "needs a text")
+        for field in PLACE_OF_SLICE:
+            if field in spec:
+                given.document.refuse((*where, field), "has no effect: each node gets its own slices; leave it out")
         pool = {"name": "pool", "generation": 1, "resourceSliceCount": 1}
         document = {
             "apiVersion": "resource.k8s.io/v1",

@@ -54,14 +54,17 @@ ManyNodeGroups = Annotated[
     typer.Option(
         "--node-groups",
         metavar="FILE",
-        help="With --timeline: groups of nodes that grow and shrink; two are compared, a single one is used for both.",
+        help="With --timeline: groups of nodes that grow and shrink; two are compared, a single one is used for both, "
+        "or, if nothing else differs, compared with none.",
     ),
 ]
 
 MEASURES = (
     "moved, and pods, pending, nodes, nodes_in_use, cpu_utilisation, memory_utilisation, cpu_imbalance, "
     "memory_imbalance, zone_spread, node_spread, fragmentation, stranded_cpu, stranded_memory, largest_cpu, "
-    "largest_memory and cost_per_hour of the second way, or with before. of the first"
+    "largest_memory and cost_per_hour of the second way, or with before. of the first; with --timeline, in the same "
+    "way, placed, pending, evictions, mean_wait, longest_wait, p95_wait, end, cpu_utilisation and memory_utilisation, "
+    "with node groups also cost, node_hours, nodes_added and nodes_removed"
 )
 FailIf = Annotated[list[str], fail_if("pending > before.pending", MEASURES)]
 

@@ -26,7 +26,7 @@ from podium.present.text import (
     to_csv,
     wrapped,
 )
-from podium.timeline.result import Life, TimelineResult, mean_utilisation, resources_of
+from podium.timeline.result import Life, TimelineResult
 from podium.wording import counted, joined, listed
 
 
@@ -489,8 +489,7 @@ def _fullness(result: TimelineResult) -> list[Line]:
     lines = []
     if result.lives:
         lines.append(Line(f"queue: at most {counted(deepest.queued, 'pod')}, at {time_label(deepest.time)}"))
-    for name in resources_of(result.samples):
-        mean, most = mean_utilisation(result.samples, name), max(one.utilisation(name) for one in result.samples)
+    for name, (mean, most) in result.utilisation.items():
         if most or name in ALWAYS_SHOWN:
             lines.append(Line(f"{name} requested: {mean:.1%} on average, at most {most:.1%}"))
     return lines

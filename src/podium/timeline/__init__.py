@@ -3,7 +3,7 @@
 from podium.timeline._timeline import Timeline, resume_timeline, save_timeline
 from podium.timeline._world import Surroundings
 from podium.timeline.events import TimedEvent, TimelineEvents, Verb, read_timeline
-from podium.timeline.result import Life, Sample, TimelineResult
+from podium.timeline.result import Life, Sample, TimelineResult, Utilisation
 
 __all__ = [
     "Life",
@@ -13,6 +13,7 @@ __all__ = [
     "Timeline",
     "TimelineEvents",
     "TimelineResult",
+    "Utilisation",
     "Verb",
     "read_timeline",
     "resume_timeline",

@@ -20,11 +20,11 @@ from podium.loop.queued_pod import MAX_PERMIT_TIMEOUT
 from podium.loop.snapshot import LoopSnapshot, resume, take_snapshot
 from podium.manifests import Objects, expand_workloads
 from podium.memory import collector_relaxed
-from podium.model import Object, PodDisruptionBudget, ResourceClaim
+from podium.model import Node, Object, PodDisruptionBudget, ResourceClaim
 from podium.timeline import controllers
 from podium.timeline._world import Surroundings, World
 from podium.timeline.events import AnyDue, ContinueDrain, TimedEvent, TimelineEvents, check_events, read_timeline
-from podium.timeline.result import History, Life, Sample, TimelineResult
+from podium.timeline.result import History, Life, Sample, TimelineResult, UtilisationSums
 
 FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -69,11 +69,12 @@ class Timeline:
         there = expand_workloads(given) if surroundings.controllers else given
         if not read.is_record:
             # A recording may refer to objects from before it began.
-            check_events(read.events, there)
+            check_events((event for event in read.events if not isinstance(event.object, Node)), there)
         cluster = Cluster.from_objects(there)
         loop = SchedulerLoop(cluster, config, **keywords)
         self._set_up(loop, read, surroundings, read.epoch or latest_moment(loop))
         self.world.settle_in()
+        self._checks_nodes = not read.is_record
 
     def _set_up(self, loop: SchedulerLoop, events: TimelineEvents, surroundings: Surroundings, epoch: datetime) -> None:
         self.loop, self.epoch = loop, epoch
@@ -88,6 +89,8 @@ class Timeline:
         """The number of events that have happened; the index of the next one."""
         self._moment = (-1, "")
         self._companion: Companion | None = None
+        self._checks_nodes = False
+        """Whether events about nodes are still to be checked: a companion that joins may bring nodes."""
         # Seconds in which every waiting pod is tried once more.
         self._keeps_trying = FLUSH_AFTER + 2 * FLUSH_EVERY + loop.scheduler.config.pod_max_backoff_seconds
 
@@ -123,6 +126,7 @@ class Timeline:
         Nothing more happens once there are no events left and the waiting pods were tried again, minutes later, without
         success. A timeline that was run until some time can be run further.
         """
+        self._check_nodes()
         with collector_relaxed():
             while (at := self._next_time(until)) is not None and (until is None or at <= until):
                 self.history.sample_between(self.clock.now, at)
@@ -133,6 +137,14 @@ class Timeline:
         self._set_time(end)
         scaling = None if self._companion is None else self._companion.report()
         return replace(self.history.result(self.clock.now), scaling=scaling)
+
+    def _check_nodes(self) -> None:
+        """Refuse events about nodes that neither exist nor may come, before anything happens."""
+        if self._checks_nodes:
+            self._checks_nodes = False
+            cluster = self.loop.cluster
+            about_nodes = [event for event in self.events.events if isinstance(event.object, Node)]
+            check_events(about_nodes, map(cluster.node, cluster.rows), self.world.may_come)
 
     def _set_time(self, now: float) -> None:
         self.clock.now = now
@@ -252,6 +264,7 @@ class TimelineSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     leaving: dict[str, float]
     draining: list[str]
     controllers: controllers.Saved
+    utilisation: UtilisationSums = UtilisationSums(0.0, {}, {})
 
 
 _DECODER = msgspec.json.Decoder(TimelineSnapshot)
@@ -277,6 +290,7 @@ def save_timeline(timeline: Timeline) -> bytes:
         leaving=world.leaving,
         draining=sorted(world.draining),
         controllers=world.controllers.save(),
+        utilisation=history.utilisation.save(),
     )
     return msgspec.json.encode(snapshot)
 
@@ -329,6 +343,7 @@ def _restore_history(timeline: Timeline, snapshot: TimelineSnapshot) -> None:
     history = timeline.history
     history.lives, history.samples = snapshot.lives, snapshot.samples
     history.last_messages, history.last_change = snapshot.last_messages, snapshot.last_change
+    history.utilisation.restore(snapshot.utilisation)
     history.current = {life.pod: life for life in snapshot.lives if life.ended is None}
     history.running = sum(life.bound is not None for life in history.current.values())
 

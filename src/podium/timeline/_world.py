@@ -91,6 +91,8 @@ class World:
         self.leaving: dict[str, float] = {}
         """By pod, the time at which it is evicted because it no longer tolerates its node's taints."""
         self.draining: set[str] = set()
+        self.may_come: Callable[[str], bool] = lambda name: False
+        """Whether a node group may add a node of this name; an event that updates such a node does not."""
 
     def settle_in(self) -> None:
         """Register the pods, nodes and budgets that exist at the beginning."""
@@ -120,7 +122,8 @@ class World:
         """Record a warning for an event without effect, or with less effect than it asks for."""
         item, name = event.object, event.object.key
         is_there = self._is_there(item)
-        if event.verb not in (Verb.ADD, Verb.UPDATE):
+        is_of_group = isinstance(item, Node) and event.verb is Verb.UPDATE and self.may_come(item.name)
+        if event.verb not in (Verb.ADD, Verb.UPDATE) or is_of_group:
             if not is_there:
                 self.history.in_vain(event.where, f"{event.verb} of {type(item).__name__} {name}", NOT_THERE)
         elif isinstance(item, Pod) and not item.finished:
@@ -157,7 +160,7 @@ class World:
     def _node_event(self, verb: Verb, node: Node) -> None:
         name = node.name
         current = self.loop.cluster.node(name) if name in self.loop.cluster.rows else None
-        if verb in (Verb.ADD, Verb.UPDATE):
+        if verb is Verb.ADD or (verb is Verb.UPDATE and (current is not None or not self.may_come(name))):
             self._on_node_updated(node)
             if current is None and self.surroundings.controllers:
                 self._make(self.controllers.daemons_for(node))

@@ -6,7 +6,7 @@ import heapq
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
@@ -251,11 +251,13 @@ def _seconds(raw: _Raw, epoch: datetime | None) -> float:
 COMES = (Verb.ADD, Verb.UPDATE)
 
 
-def check_events(events: Iterable[TimedEvent], objects: Iterable[Object]) -> None:
+def check_events(
+    events: Iterable[TimedEvent], objects: Iterable[Object], may_come: Callable[[str], bool] = lambda name: False
+) -> None:
     """Raise an InputError for the first event that deletes or changes an object that never existed.
 
     `objects` exist at the beginning. An object that is gone by then is no error, nor one that a workload may have
-    created.
+    created, nor a node whose name `may_come` accepts.
     """
     there: set[tuple[type[Object], str]] = set()
     made_by: list[str] = []
@@ -274,7 +276,9 @@ def check_events(events: Iterable[TimedEvent], objects: Iterable[Object]) -> Non
         identity = type(item), item.key
         if event.verb in COMES:
             comes(item)
-        elif identity not in there and not (isinstance(item, Pod | ReplicaSet) and item.key.startswith(tuple(made_by))):
+        elif identity in there or (isinstance(item, Node) and may_come(item.name)):
+            continue
+        elif not (isinstance(item, Pod | ReplicaSet) and item.key.startswith(tuple(made_by))):
             if coming is None:
                 coming = {(type(one.object), one.object.key): one.time for one in reversed(events) if one.verb in COMES}
             raise InputError(_problem(event, coming.get(identity)), event.where)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from math import ceil, floor
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
+from podium.cluster import Aspect, Cluster
+from podium.cluster.cluster import ChangedRows
 from podium.loop.cycle import SchedulerLoop
 from podium.wording import csv_text
 
 EventRecord = dict[str, Any]
+T = TypeVar("T")
 
 FIRST_RESOURCES = ("cpu", "memory", "pods")
 COUNTS = ("time", "nodes", "running", "active", "backoff", "unschedulable", "gated", "waiting")
@@ -64,6 +66,13 @@ class Sample(msgspec.Struct, frozen=True):
         return self.requested.get(resource, 0) / allocatable if allocatable else 0.0
 
 
+class Utilisation(NamedTuple):
+    """The requested share of a resource over time, from 0 to 1."""
+
+    mean: float
+    most: float
+
+
 @dataclass(frozen=True, slots=True)
 class TimelineResult:
     """The result of a simulated timeline."""
@@ -81,6 +90,9 @@ class TimelineResult:
     """The autoscaler's report: cost, node hours, nodes added and removed, in total and by group; None without one."""
     failed_plugins: Mapping[str, str] = field(default_factory=dict)
     """By plugin that failed on pods, the first pod and the error."""
+    utilisation: Mapping[str, Utilisation] = field(default_factory=dict)
+    """The requested share of each resource that nodes offer, cpu and memory first. Unlike samples, it misses nothing.
+    """
 
     @property
     def pending_times(self) -> dict[str, float]:
@@ -129,19 +141,112 @@ class TimelineResult:
         }
 
 
-def mean_utilisation(samples: Sequence[Sample], resource: str) -> float:
-    """The requested share of a resource, averaged over time. Each sample counts until the next one."""
-    held = [(one.utilisation(resource), after.time - one.time) for one, after in pairwise(samples)]
-    seconds = sum(duration for _, duration in held)
-    if not seconds:
-        return samples[0].utilisation(resource)
-    return sum(share * duration for share, duration in held) / seconds
-
-
 def resources_of(samples: Sequence[Sample]) -> list[str]:
     """The resources of the nodes, cpu and memory first."""
-    found = {name for sample in samples for name, amount in sample.allocatable.items() if amount}
-    return [*(name for name in FIRST_RESOURCES if name in found), *sorted(found.difference(FIRST_RESOURCES))]
+    return _in_order({name for sample in samples for name, amount in sample.allocatable.items() if amount})
+
+
+def _in_order(resources: set[str]) -> list[str]:
+    return [*(name for name in FIRST_RESOURCES if name in resources), *sorted(resources.difference(FIRST_RESOURCES))]
+
+
+class UtilisationSums(msgspec.Struct, frozen=True):
+    """The sums of a `UtilisationMeter`, for a snapshot."""
+
+    seconds: float
+    share_seconds: dict[str, float]
+    most: dict[str, float]
+
+
+class UtilisationMeter:
+    """Averages the requested share of each resource of a cluster over time. It reads only the nodes that changed.
+
+    Lists have an entry for each resource. Lists of Python's numbers are faster here than arrays: they are short.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster, self._changed = cluster, ChangedRows(Aspect.RESOURCES)
+        self._on_row: dict[int, list[int]] = {}
+        """The requested amounts of each node, as last read."""
+        self._requested: list[int] = []
+        self._allocatable: tuple[int, list[int]] = (-1, [])
+        """The allocatable amounts of all nodes, and the `node_set_version` for which they hold."""
+        self._shares: list[float] = []
+        self._share_seconds: list[float] = []
+        self._most: list[float] = []
+        self._is_offered: list[bool] = []
+        """Whether nodes offered the resource at any time."""
+        self._seconds = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count a period in which the cluster stays as it is now."""
+        self._catch_up()
+        self._seconds += seconds
+        self._share_seconds = [
+            before + share * seconds for before, share in zip(self._share_seconds, self._shares, strict=True)
+        ]
+
+    def _catch_up(self) -> None:
+        cluster, rows = self._cluster, self._changed.take(self._cluster)
+        if not rows:
+            return
+        if self._allocatable[0] != cluster.node_set_version:
+            self._add_up_nodes()
+        table, total, on_row = cluster.columns.requested, self._requested, self._on_row
+        _extend(total, len(table), 0)
+        for row in rows:
+            now, before = table[:, row].tolist(), on_row.setdefault(row, [])
+            if now != before:
+                _extend(before, len(now), 0)
+                total = [amount + new - old for amount, new, old in zip(total, now, before, strict=True)]
+                on_row[row] = now
+        self._requested = total
+        self._shares = [
+            requested / offered if offered > 0 else 0.0
+            for requested, offered in zip(self._requested, self._allocatable[1], strict=False)
+        ]
+        self._most = [most if most > share else share for most, share in zip(self._most, self._shares, strict=True)]
+
+    def _add_up_nodes(self) -> None:
+        """Read what all nodes offer."""
+        offered = self._cluster.columns.allocatable.sum(axis=1).tolist()
+        self._allocatable = self._cluster.node_set_version, offered
+        for numbers in (self._share_seconds, self._most):
+            _extend(numbers, len(offered), 0.0)
+        _extend(self._is_offered, len(offered), False)
+        self._is_offered = [was or amount > 0 for was, amount in zip(self._is_offered, offered, strict=True)]
+
+    def result(self) -> dict[str, Utilisation]:
+        """The utilisation of each resource that nodes offered; if no time passed, as it is now."""
+        sums = self.save()
+        now = dict(zip(self._cluster.columns.resources.values, self._shares, strict=False))
+        means = {name: sums.share_seconds[name] / sums.seconds for name in sums.most} if sums.seconds else now
+        return {name: Utilisation(means[name], sums.most[name]) for name in _in_order({*sums.most})}
+
+    def save(self) -> UtilisationSums:
+        self._catch_up()
+        names = self._cluster.columns.resources.values
+        offered = [
+            (name, code) for code, (name, is_it) in enumerate(zip(names, self._is_offered, strict=False)) if is_it
+        ]
+        sums, most = self._share_seconds, self._most
+        return UtilisationSums(
+            self._seconds, {name: sums[code] for name, code in offered}, {name: most[code] for name, code in offered}
+        )
+
+    def restore(self, saved: UtilisationSums) -> None:
+        self._catch_up()
+        self._seconds = saved.seconds
+        codes = self._cluster.columns.resources.codes
+        for name, share_seconds in saved.share_seconds.items():
+            code = codes.get(name, len(self._most))
+            if code < len(self._most):
+                self._share_seconds[code], self._most[code] = share_seconds, saved.most[name]
+                self._is_offered[code] = True
+
+
+def _extend(numbers: list[T], length: int, value: T) -> None:
+    numbers.extend([value] * (length - len(numbers)))
 
 
 class History:
@@ -154,6 +259,7 @@ class History:
         self.current: dict[str, Life] = {}
         """The lives of the pods that exist now, by namespace/name."""
         self.samples: list[Sample] = []
+        self.utilisation = UtilisationMeter(loop.cluster)
         self.last_messages: dict[str, str] = {}
         self.running = 0
         self.last_change = 0.0
@@ -219,11 +325,13 @@ class History:
 
     def sample_between(self, since: float, until: float, *, with_end: bool = False) -> None:
         """Take the samples of a period in which nothing happens, from `since` to `until`; including `until` if
-        `with_end`.
+        `with_end`. The period also counts for the utilisation.
 
         A sample equal to the one before is kept only if it is the last before a change, so that a line drawn through
         the samples is right.
         """
+        if until > since:
+            self.utilisation.add(until - since)
         number = ceil(since / self._sample_every)
         if self.samples:
             number = max(number, self._number(self.samples[-1]) + 1)
@@ -274,7 +382,15 @@ class History:
         if samples and samples[-1].time < last_due:
             samples += (replace(samples[-1], time=last_due),)
         lives, failed = tuple(self.lives), dict(self.failed_plugins)
-        return TimelineResult(tuple(self.log), lives, samples, end, self.warnings, failed_plugins=failed)
+        return TimelineResult(
+            tuple(self.log),
+            lives,
+            samples,
+            end,
+            self.warnings,
+            failed_plugins=failed,
+            utilisation=self.utilisation.result(),
+        )
 
 
 def round_time(time: float) -> float:
