@@ -228,7 +228,7 @@ def test_an_update_is_of_the_node_that_a_group_added(tmp_path: Path) -> None:
 @pytest.mark.parametrize("verb", ["fail", "cordon", "drain", "delete", "update"])
 def test_an_event_about_a_node_that_no_group_added_is_noticed(tmp_path: Path, verb: str) -> None:
     result = scaled(tmp_path, group(), events=[about_node(30, verb, "pool-7")], until=60)
-    assert result.warnings == (f"event 1: {verb} of Node pool-7 came to nothing: it was not there at the time",)
+    assert result.warnings == (f"event 1: {verb} of Node pool-7 has no effect: the object did not exist at that time",)
     assert result.samples[-1].nodes == 0
 
 
