@@ -12,23 +12,20 @@ import numpy as np
 from msgspec.structs import replace
 
 from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
-from podium.cluster.columns import Ints, Mask, is_any
+from podium.cluster.columns import NO_ROWS, Ints, Mask, is_any
 from podium.cluster.nodes import Groups, ReturnedNodes
 from podium.engine._feasible_rows import FeasibleRows, NodeStatuses, Ranking, RowScores, check_scores
 from podium.engine.plan.plan import Plan
 from podium.engine.plan.results import FEW_NODES, filters_by_node, scores_by_node
 from podium.errors import ExtenderError, ExtenderWarning, PluginError
 from podium.extenders import Extender, FilterResult
-from podium.framework import SUCCESS, Code, PreFilterResult, Status, Verdict
+from podium.framework import SUCCESS, Code, Status, Verdict
 from podium.framework.fast_paths import ByNodeLabels
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from podium.framework.registry import Weighted
-from podium.framework.status import checked_number, checked_numbers, checked_status, checked_verdict
+from podium.framework.status import PASSED, checked_number, checked_numbers, checked_status, checked_verdict
 from podium.model import Node, Pod
 from podium.rules import NEWEST_RULES, Rules
-
-PASS = PreFilterResult()
-NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
 
 
 class Evaluation:
@@ -78,7 +75,7 @@ class Evaluation:
             return
         for plugin in outline.varying_pre_filter:
             outcome = plugin.pre_filter(self.state, self.pod, self.cluster.nodes)
-            if outcome == PASS:
+            if outcome == PASSED:
                 continue
             if outcome.status.code is not Code.SKIP:
                 self._pre_filter_in_order()

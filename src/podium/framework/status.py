@@ -79,6 +79,10 @@ class PreFilterResult(NamedTuple):
     node_names: frozenset[str] | None = None
 
 
+PASSED = PreFilterResult()
+SKIPPED = PreFilterResult(SKIP)
+
+
 class ObjectChange(NamedTuple):
     """A change that a plugin asks for: `after` replaces the object or, if None, the object is deleted."""
 

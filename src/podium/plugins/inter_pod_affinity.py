@@ -19,7 +19,7 @@ from podium.config.types import MAX_NODE_SCORE
 from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.fast_paths import ByNodeLabels, ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin
-from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
+from podium.framework.status import PASSED, SKIP, SKIPPED, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import (
     SpecPart,
     edit_pod,
@@ -215,7 +215,6 @@ def _selected(selector: LabelSelector | None) -> str:
 
 
 ANTI: TermKind = "required_anti_affinity"
-PASSED, SKIPPED = PreFilterResult(), PreFilterResult(SKIP)
 PREFERENCES: tuple[tuple[TermKind, int], ...] = (("preferred_affinity", 1), ("preferred_anti_affinity", -1))
 
 

@@ -15,7 +15,7 @@ from podium.config.plugin_args import NodeAffinityArgs
 from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.fast_paths import NormalizesByMax
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin
-from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
+from podium.framework.status import SKIP, SKIPPED, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import SpecPart, edit_pod, label_node, node_update, set_args, unmet_label
 from podium.model import Node, NodeSelector, Pod, PodSpec, SelectorRequirement
 from podium.model import NodeAffinity as Affinity
@@ -71,7 +71,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesByMa
         affinity = _affinity(pod.spec)
         required = affinity.required if affinity else None
         if required is None and self._added_terms is None and pod.spec.node_selector is None:
-            return PreFilterResult(SKIP)
+            return SKIPPED
         names = _named_nodes(required) if required else None
         if names is not None and not names:
             return PreFilterResult(Status.unresolvable(self.REASON_CONFLICT))

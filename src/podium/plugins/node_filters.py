@@ -15,7 +15,7 @@ from podium.cluster.pods import ANY_IP, HostPort, host_ports
 from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.fast_paths import NormalizesByMax
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin
-from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
+from podium.framework.status import PASSED, SKIPPED, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import (
     SpecPart,
     edit_pod,
@@ -31,8 +31,6 @@ from podium.framework.suggested_change import (
 from podium.model import Container, Node, Pod, PodSpec, Taint
 from podium.model.selectors import CORDONED, PREFER_NO_SCHEDULE, any_tolerates, repels, untolerated
 from podium.rules import Rules
-
-PASSED = PreFilterResult()
 
 
 class NodeName(PreFilterPlugin, FilterPlugin):
@@ -169,7 +167,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         return pod.ports
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
-        return PreFilterResult() if state.info.ports else PreFilterResult(SKIP)
+        return PASSED if state.info.ports else SKIPPED
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         return Verdict.reject(nodes.among(nodes.cluster.ports.conflicts(state.info.ports)), self.REASON)
@@ -277,7 +275,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         return required_features(pod.spec)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
-        return PreFilterResult() if required_features(pod.spec) else PreFilterResult(SKIP)
+        return PASSED if required_features(pod.spec) else SKIPPED
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         needed = required_features(pod.spec)

@@ -23,7 +23,7 @@ from podium.config.plugin_args import (
 from podium.config.types import MAX_NODE_SCORE
 from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin
-from podium.framework.status import SUCCESS, PreFilterResult, Status, Verdict
+from podium.framework.status import PASSED, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import ChangeTarget, edit_pod, evict, evictable, is_placed, node_update
 from podium.model import Container, DeviceClass, Node, Pod, ResourceRequirements
 from podium.model.quantity import MAX_INT64, format_quantity, int64, parse_quantity
@@ -214,7 +214,6 @@ def _is_in_bytes(resource: str) -> bool:
 UNRESOLVABLE = 1 << 62
 
 ALWAYS_FIRST = ("cpu", "memory", "ephemeral-storage")
-PASSED = PreFilterResult()
 BACKED = "NodeResourcesFit/backed"
 """The cycle state's key for the device classes of extended resources, set if the pod requests one of those
 resources.

@@ -21,7 +21,7 @@ from podium.config.types import MAX_NODE_SCORE
 from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.fast_paths import ByNodeLabels, ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin
-from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
+from podium.framework.status import PASSED, SKIP, SKIPPED, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import (
     SpecPart,
     edit_pod,
@@ -162,8 +162,6 @@ def _with_constraint(place: int, **fields: int | str) -> Callable[[Pod], Pod]:
 
     return edit
 
-
-PASSED, SKIPPED = PreFilterResult(), PreFilterResult(SKIP)
 
 SYSTEM_CONSTRAINTS = (
     TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SOFT, max_skew=3),

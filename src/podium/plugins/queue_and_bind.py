@@ -25,7 +25,7 @@ from podium.framework.plugin import (
     QueuedPod,
     QueueSortPlugin,
 )
-from podium.framework.status import SKIP, SUCCESS, PostFilterResult, PreFilterResult, Status
+from podium.framework.status import SKIPPED, SUCCESS, PostFilterResult, PreFilterResult, Status
 from podium.framework.suggested_change import Action, EventHint, WaitingPod, is_about_itself
 from podium.model import Pod
 from podium.rules import Rules
@@ -207,7 +207,7 @@ class DeferredPodScheduling(PreFilterPlugin, FilterPlugin, PermitPlugin):
         return super().points(rules) if rules.more_plugins_pre_filter else NO_POINTS
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
-        return PreFilterResult(SKIP)
+        return SKIPPED
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         return SUCCESS

@@ -14,6 +14,7 @@ from podium.cluster.census import Matching, Scope, Tally
 from podium.cluster.columns import Floats, Interned, Ints
 from podium.errors import SelectorError
 from podium.framework import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, ScorePlugin, Status, Verdict
+from podium.framework.status import PASSED
 from podium.model import LabelSelector, Pod, ReplicaSet, ReplicationController, Service, StatefulSet
 from podium.model.objects import BETA_REGION, BETA_ZONE, REGION, ZONE
 from podium.model.selectors import Labels, Requirement, Selector, label_selector, match_labels
@@ -115,7 +116,7 @@ class ServiceAffinity(OfRelease, PreFilterPlugin, FilterPlugin, ScorePlugin):
             found = cluster.node(sibling).metadata.labels
             wanted = {label: found[label] for label in labels if label in found} | wanted
         state[self.name] = wanted
-        return PreFilterResult()
+        return PASSED
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         fails = np.zeros(len(nodes), dtype=np.bool_)

@@ -14,7 +14,7 @@ from podium.cluster.census import DomainTally, Matching, Scope, TermKind
 from podium.cluster.columns import Ints, Mask
 from podium.config.plugin_args import PodTopologySpreadArgs
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin
-from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
+from podium.framework.status import PASSED, SKIPPED, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import Change, RejectedPod, SpecPart
 from podium.model import Pod, TopologySpreadConstraint
 from podium.model.selectors import Selector, label_selector, required_node_affinity
@@ -62,7 +62,7 @@ class LegacyInterPodAffinity(OfRelease, InterPodAffinity):
         cluster, terms = nodes.cluster, state.info.terms
         found = state[self.name] = _Found(list(self._kept_out(state.info, cluster)))
         if not found.existing and not terms.required_affinity and not terms.required_anti_affinity:
-            return PreFilterResult(SKIP)
+            return SKIPPED
         own = own_terms(state.info, cluster)
         scopes = own.together.scopes
         questions = [question if self.rules.affinity_term_by_term else own.together for _, question in own.affinity]
@@ -70,7 +70,7 @@ class LegacyInterPodAffinity(OfRelease, InterPodAffinity):
         found.affinity = [_domains(key, question, cluster) for key, question in zip(keys, questions, strict=True)]
         found.waived = self._waived(found, scopes, questions, pod, cluster)
         found.anti_affinity = [_domains(key, question, cluster) for key, question in own.anti_affinity]
-        return PreFilterResult()
+        return PASSED
 
     def _waived(
         self, found: _Found, scopes: tuple[Scope, ...], questions: list[Matching], pod: Pod, cluster: Cluster
@@ -203,9 +203,9 @@ class LegacyPodTopologySpread(OfRelease, PreFilterPlugin, FilterPlugin, PreScore
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         constraints = self._constraints(pod, HARD, nodes.cluster)
         if not constraints:
-            return PreFilterResult(SKIP)
+            return SKIPPED
         state[self.name] = _count(constraints, pod, nodes.cluster)
-        return PreFilterResult()
+        return PASSED
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         fails = np.zeros(len(nodes), dtype=np.bool_)

@@ -13,6 +13,7 @@ from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.errors import SelectorError
 from podium.framework import SUCCESS, CycleState, PreFilterPlugin, PreFilterResult, ReservePlugin, Status
 from podium.framework.plugin import PodView
+from podium.framework.status import PASSED
 from podium.model import (
     Node,
     NodeAffinity,
@@ -101,7 +102,7 @@ class PodPassesBasicChecks(PreFilterPlugin):
                 return PreFilterResult(Status.error(claim_not_found(source.claim_name)))
             if claim.metadata.deletion_timestamp is not None:
                 return PreFilterResult(Status.error(f'persistentvolumeclaim "{claim.name}" is being deleted'))
-        return PreFilterResult()
+        return PASSED
 
 
 class VolumePredicate(ForPodsWithVolumes, NodePredicate):
@@ -244,7 +245,7 @@ class CheckVolumeBinding(VolumePredicate, PreFilterPlugin, ReservePlugin):
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         state[self.name] = nodes.cluster  # Reserve is not told on which cluster it reserves
-        return PreFilterResult()
+        return PASSED
 
     def check(self, pod: Pod, node: NodeInfo) -> Status | None:
         try:

@@ -27,7 +27,14 @@ from podium.framework import (
 from podium.framework.fast_paths import ForSomePods, NormalizesByMax
 from podium.framework.plugin import MAX_NODE_SCORE
 from podium.framework.registry import Weighted
-from podium.framework.status import PreFilterResult, checked_number, checked_numbers, checked_status, checked_verdict
+from podium.framework.status import (
+    PASSED,
+    PreFilterResult,
+    checked_number,
+    checked_numbers,
+    checked_status,
+    checked_verdict,
+)
 from podium.model import Pod
 
 FEW_NODES = 16
@@ -245,7 +252,6 @@ class PreOutcome(NamedTuple):
     pre_score: Literal["pass", "skip", "fail"]
 
 
-PASSED = PreFilterResult()
 ORDINARY = PreOutcome("pass", "pass")
 
 

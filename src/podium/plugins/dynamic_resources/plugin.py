@@ -26,7 +26,16 @@ from podium.framework.plugin import (
     PreFilterPlugin,
     ReservePlugin,
 )
-from podium.framework.status import SKIP, SUCCESS, ObjectChange, PostFilterResult, PreFilterResult, Status, Verdict
+from podium.framework.status import (
+    PASSED,
+    SKIPPED,
+    SUCCESS,
+    ObjectChange,
+    PostFilterResult,
+    PreFilterResult,
+    Status,
+    Verdict,
+)
 from podium.framework.suggested_change import ChangeTarget, evict, evict_few, evictable, taint_text
 from podium.model import DeviceClass, Pod, PodSpec, ResourceClaim, Taint
 from podium.model.devices import (
@@ -403,7 +412,7 @@ class DynamicResources(
         cluster = nodes.cluster
         state[self.name] = None
         if not self.varies(state.info, cluster):
-            return PreFilterResult(SKIP)
+            return SKIPPED
         try:
             claims = resource_claims_of(pod, cluster.store, self.release_rules)
         except ClaimError as error:
@@ -412,13 +421,13 @@ class DynamicResources(
             pod, state.info, claims, cluster, self.release_rules, self._searches.of(cluster), self._most_steps
         )
         if not devices.claims and devices.special is None and devices.left_over is None:
-            return PreFilterResult(SKIP)
+            return SKIPPED
         for claim in devices.to_allocate:
             problem = _problem(claim, cluster, self.release_rules)
             if problem:
                 return PreFilterResult(Status.unresolvable(problem))
         state[self.name] = devices
-        return PreFilterResult()
+        return PASSED
 
     # -- filtering -------------------------------------------------------------------------------------------------
 

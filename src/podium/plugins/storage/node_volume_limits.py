@@ -13,7 +13,7 @@ from podium.cluster.cluster import UpToDate
 from podium.cluster.columns import Ints, Mask, highest, is_any
 from podium.cluster.store import Store
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin
-from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
+from podium.framework.status import PASSED, SKIPPED, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import Action, EventHint, WaitingPod, always, is_placed
 from podium.model import (
     CSIDriver,
@@ -39,9 +39,6 @@ from podium.plugins.storage.claims import (
 )
 from podium.plugins.storage.csi_migration import AttachedVolume, in_tree_plugin, inline_volume
 from podium.rules import Rules
-
-SKIPPED = PreFilterResult(SKIP)
-PASSED = PreFilterResult()
 
 
 class NodeVolumeLimits(PreFilterPlugin, StorageFilter):

@@ -20,7 +20,7 @@ from podium.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
-from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
+from podium.framework.status import PASSED, SKIP, SKIPPED, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import Action, EventHint, WaitingPod
 from podium.model import (
     CSIDriver,
@@ -155,8 +155,6 @@ def _requested(claim: PersistentVolumeClaim) -> int:
     return value(claim.spec.resources.requests.get(STORAGE, 0))
 
 
-SKIPPED = PreFilterResult(SKIP)
-
 Stored = PersistentVolume | PersistentVolumeClaim
 
 
@@ -204,7 +202,7 @@ class VolumeBinding(PreFilterPlugin, StorageFilter, PreScorePlugin, ScorePlugin,
         if isinstance(claims, Status):
             return PreFilterResult(claims)
         state[self.name] = _PodVolumes(claims, nodes.cluster)
-        return PreFilterResult()
+        return PASSED
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         volumes: _PodVolumes = state[self.name]

@@ -16,7 +16,7 @@ from podium.cluster.store import Store
 from podium.framework import PodView
 from podium.framework.plugin import CycleState, PreFilterPlugin
 from podium.framework.registry import lacks
-from podium.framework.status import SKIP, SUCCESS, PreFilterResult, Status, Verdict
+from podium.framework.status import PASSED, SKIPPED, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import Action, EventHint, WaitingPod, node_update
 from podium.model import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume
 from podium.model.objects import BETA_REGION, BETA_ZONE, REGION, ZONE, storage_class_of
@@ -114,7 +114,6 @@ class DisksInUse:
 
 
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
-SKIPPED = PreFilterResult(SKIP)
 
 
 class _FilterState(NamedTuple):
@@ -163,7 +162,7 @@ class VolumeRestrictions(PreFilterPlugin, StorageFilter):
         if not disks and not conflicts:
             return SKIPPED
         state[self.name] = _FilterState(disks, frozenset(exclusive), conflicts)
-        return PreFilterResult()
+        return PASSED
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status:
         return self._count(state, added, 1)
@@ -244,7 +243,7 @@ class VolumeZone(PreFilterPlugin, StorageFilter):
         if not topologies:
             return SKIPPED
         state[self.name] = topologies
-        return PreFilterResult()
+        return PASSED
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         # The profile may leave out PreFilter.
