@@ -227,10 +227,10 @@ class Scheduler:
     def best(self, pod: Pod) -> BestRows:
         """The rows of which `attempt` chooses one, without choosing; none if the pod fits nowhere."""
         with PLUGIN_FAULTS:
-            evaluation, extended = self._filtered(pod)
-            if evaluation is None or not evaluation.feasible.count:
+            evaluation, extended = self._evaluate(pod, everywhere=False)
+            count = 0 if evaluation is None else evaluation.feasible.count
+            if evaluation is None or not count:
                 return BestRows(NO_ROWS, 0)
-            count = evaluation.feasible.count
             if count == 1 and not self.setup.behaviour.scores_single_node:
                 return BestRows(evaluation.feasible.rows, count)
             return BestRows(self._rank(evaluation, extended).best, count)
@@ -300,21 +300,16 @@ class Scheduler:
         """The row to place the pod on, without collecting reasons; None if no node fits. The evaluation is None if that
         was known already.
         """
-        evaluation, extended = self._filtered(pod)
-        return evaluation, None if evaluation is None else self._select(evaluation, extended)
-
-    def _filtered(self, pod: Pod) -> tuple[Evaluation | None, ExtenderRound]:
-        """The evaluation of the pod; None if it is known to fit nowhere. A failure is remembered."""
         failed = self._failed
         if failed is not None and failed.are_any and failed.find(pod, look_again=True) is not None:
-            return None, NO_EXTENDERS
+            return None, None
         start = self._sampling.start
         evaluation, extended = self._evaluate(pod, everywhere=False)
-        is_failure = evaluation is None or not evaluation.feasible.count
+        row = None if evaluation is None else self._select(evaluation, extended)
         # Not if sampling moved its start: the next pod of this kind would have to move it as well.
-        if is_failure and failed is not None and self._sampling.start == start:
+        if row is None and failed is not None and self._sampling.start == start:
             failed.add(pod)
-        return evaluation, extended
+        return evaluation, row
 
     def _explained(self, pod: Pod, preempt: bool) -> tuple[Decision, Evaluation | None]:
         nodes = self.cluster.node_count

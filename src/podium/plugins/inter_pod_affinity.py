@@ -214,6 +214,7 @@ def _selected(selector: LabelSelector | None) -> str:
     return f"pods with {', '.join(parts)}" if parts else "all pods"
 
 
+REQUIRED: TermKind = "required_affinity"
 ANTI: TermKind = "required_anti_affinity"
 PREFERENCES: tuple[tuple[TermKind, int], ...] = (("preferred_affinity", 1), ("preferred_anti_affinity", -1))
 
@@ -400,9 +401,7 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         return [nodes.take(tally.occupied_rows()) for tally in found.affinity]
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
-        terms = state.info.terms
-        has_preferences = bool(terms.preferred_affinity or terms.preferred_anti_affinity)
-        if self._args.ignore_preferred_terms_of_existing_pods and not has_preferences:
+        if self._args.ignore_preferred_terms_of_existing_pods and not _has_preferences(state.info):
             return SKIP
         by_key = self._topology_scores(state.info, nodes.snapshot)
         if not by_key:
@@ -413,24 +412,23 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
     def _topology_scores(self, info: PodInfo, cluster: Cluster) -> dict[str, Ints]:
         """Per label key, the score of each of its domains; empty if no pod matters."""
         scores: dict[str, Ints] = {}
-        weighed: list[tuple[int, str, Matching | Owning]] = [*own_terms(info, cluster).preferences]
-        weighed += self._existing(info, cluster)
+        weighed: list[tuple[int, str, Matching | Owning]] = []
+        if _has_preferences(info):
+            weighed += own_terms(info, cluster).preferences
+        # Terms of pods in the cluster that attract or repel the incoming pod.
+        live, hard = cluster.census.terms, self._args.hard_pod_affinity_weight
+        if hard > 0 and live[REQUIRED].counts:
+            weighed += [(hard, one.term.topology_key, one) for one in existing_terms(REQUIRED, info, cluster)]
+        for kind, sign in PREFERENCES:
+            if live[kind].counts:
+                terms = existing_terms(kind, info, cluster)
+                weighed += [(sign * one.term.weight, one.term.topology_key, one) for one in terms]
         for weight, key, question in weighed:
             tally = _tally(question, key, cluster)
             if tally.occupied:
                 score = tally.counts if weight == 1 else weight * tally.counts
                 scores[key] = scores[key] + score if key in scores else score
         return scores
-
-    def _existing(self, info: PodInfo, cluster: Cluster) -> Iterator[tuple[int, str, Owning]]:
-        """Weight, topology key and question of the terms in the cluster that attract or repel the incoming pod."""
-        hard = self._args.hard_pod_affinity_weight
-        if hard > 0:
-            for one in existing_terms("required_affinity", info, cluster):
-                yield hard, one.term.topology_key, one
-        for kind, sign in PREFERENCES:
-            for one in existing_terms(kind, info, cluster):
-                yield sign * one.term.weight, one.term.topology_key, one
 
     def score_labels(self, state: CycleState) -> tuple[str, ...]:
         return tuple(state[f"{self.name}/score"])
@@ -533,6 +531,10 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         # v1.8 does not report which of the three rules rejected the node.
         for reason in given or by_reason:
             yield from by_reason[reason](rejected)
+
+
+def _has_preferences(info: PodInfo) -> bool:
+    return bool(info.terms.preferred_affinity or info.terms.preferred_anti_affinity)
 
 
 def _is_bound(pod: Pod) -> bool:
