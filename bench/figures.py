@@ -68,14 +68,14 @@ class Go(NamedTuple):
 
 
 GO = {
-    "basic": Go(431, 83),
-    "mixed": Go(601, 63),
-    "nodeaffinity": Go(360, 74),
-    "antiaffinity": Go(261, 51),
-    "affinity": Go(100, 41),
-    "prefaffinity": Go(201, 52),
-    "spread": Go(272, 68),
-    "prefspread": Go(273, 46),
+    "basic": Go(667, 70),
+    "mixed": Go(621, 113),
+    "nodeaffinity": Go(509, 90),
+    "antiaffinity": Go(262, 88),
+    "affinity": Go(246, 78),
+    "prefaffinity": Go(491, 91),
+    "spread": Go(326, 78),
+    "prefspread": Go(467, 64),
 }
 
 PROMISED = {

@@ -175,7 +175,7 @@ def test_the_docs_get_the_tables(tmp_path: Path) -> None:
     found = results(result("basic", cpu=0.0232), result("help"))
     write_docs(found, page)
     once = page.read_text(encoding="utf-8")
-    assert "| `basic` | 43,103 | 20,000 | 431 | 83 | 100 | 519 |" in once
+    assert "| `basic` | 43,103 | 20,000 | 667 | 70 | 65 | 616 |" in once
     assert once == f"# Speed\n{BEGIN}\n\n{markdown(found)}\n\n{END}\nThe end.\n"
     write_docs(found, page)
     assert page.read_text(encoding="utf-8") == once
