@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from builders import ZONE, make_node, make_pod
@@ -152,6 +154,28 @@ def test_states_after_changes_that_nobody_looked_at_in_between(changes: list[str
         assert all(len(resources) == 1 for resources in resources_by_state(cluster).values())
     states = cluster.resource_states.read().tolist()
     assert states[1] == states[2] != states[0]
+
+
+STEPS = st.lists(st.tuples(st.sampled_from(["add", "remove", "read", "ask"]), st.integers(0, 2), st.integers(1, 3)))
+
+
+@given(STEPS)
+@example([("add", 0, 3), ("read", 0, 1), ("remove", 0, 1), ("read", 0, 1), ("add", 1, 3)])
+def test_no_node_uses_more_than_the_highest_amounts(steps: list[tuple[str, int, int]]) -> None:
+    """Whatever happens between two questions for the highest amounts, and whether states are read in between."""
+    cluster = Cluster.from_objects([make_node(f"n{i}", cpu="64") for i in range(3)])
+    cluster.resource_states.read()
+    for number, (step, row, cpu) in enumerate(steps):
+        pods = cluster.pods_on(row)
+        if step == "add":
+            cluster.assume(make_pod(f"p{number}", requests={"cpu": str(cpu)}), f"n{row}")
+        elif step == "remove" and pods:
+            cluster.remove(pods[0])
+        elif step == "read":
+            cluster.resource_states.read()
+        elif step == "ask":
+            assert (cluster.resource_states.most_used >= cluster.columns.used.max(axis=1)).all()
+    assert (cluster.resource_states.most_used >= cluster.columns.used.max(axis=1)).all()
 
 
 def test_room_that_all_nodes_have_is_known_without_a_look_at_them() -> None:

@@ -134,9 +134,10 @@ class ResourceStates:
             self.touch(row)
             return
         state: int | None = self._after[way]
+        # Of a known state too: the row that was in it may have left it before anybody asked for the highest amounts.
+        self._unmeasured.add(row)
         if state is None:
             self._dirty.add(row)
-            self._unmeasured.add(row)
             self._way = way
         else:
             self._of_row[row] = state
