@@ -15,13 +15,25 @@ import inspect
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 # This script runs with old versions, too: they have these names, but not in the same modules.
 from podium import Cluster, Scheduler, load
+
+try:
+    from podium.memory import collector_relaxed
+except ImportError:
+    # The versions before that module only collected less often.
+    @contextmanager
+    def collector_relaxed() -> Iterator[None]:
+        young, *older = gc.get_threshold()
+        gc.set_threshold(100 * young, *older)
+        yield
+        gc.set_threshold(young, *older)
 
 
 class Round:
@@ -37,12 +49,9 @@ class Round:
         """Schedule the next `count` pods: seconds of processor time, and the node of each."""
         pods = self._pods[self._done : self._done + count]
         self._done += count
-        young, *older = gc.get_threshold()
         start = time.process_time()
-        # As `collector_relaxed` in podium.memory, which not every version has.
-        gc.set_threshold(100 * young, *older)
-        nodes = list(map(self._decide, pods))
-        gc.set_threshold(young, *older)
+        with collector_relaxed():
+            nodes = list(map(self._decide, pods))
         return time.process_time() - start, nodes
 
 

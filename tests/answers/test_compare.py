@@ -11,7 +11,7 @@ import pytest
 from builders import HOSTNAME, ZONE, make_config, make_node, make_pod, node_affinity, with_args
 from cli.running import config, node, pod, run, written
 from podium.answers import Comparison, Way, compare
-from podium.answers.compare import COMPARISON_NAMES
+from podium.answers.compare import COMPARISON_NAMES, check_ways
 from podium.cluster import Cluster
 from podium.errors import InputError
 from podium.model import Object
@@ -289,3 +289,10 @@ def test_command_says_what_is_wrong_in_one_line(arguments: list[str], problem: s
     assert result.stderr.startswith("podium: ")
     assert problem in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_ways_that_differ_in_their_release_alone_are_compared() -> None:
+    cluster = Cluster.from_objects([make_node("a")])
+    check_ways(Way(cluster=cluster, release="v1.30"), Way(cluster=cluster, release="v1.35"))
+    with pytest.raises(InputError, match="both ways are the same: the default configuration"):
+        check_ways(Way(cluster=cluster), Way(cluster=cluster))

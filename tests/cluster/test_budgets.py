@@ -146,6 +146,7 @@ REASONS: dict[str, tuple[list[Object], str]] = {
     "another namespace": ([make_object("PodDisruptionBudget", "b", namespace="x", spec={"selector": {}})], ""),
     "an invalid selector": ([replace(budget(), spec=INVALID)], ""),
     "too few": ([budget(minAvailable=9)], "PodDisruptionBudget default/web needs 9 healthy pods and has 1"),
+    "the last one": ([budget(minAvailable=1)], "PodDisruptionBudget default/web needs 1 healthy pod and has 1"),
     "two": ([budget("one", minAvailable=0), budget("two", minAvailable=0)], SEVERAL),
     "no bound": (
         [budget()],
@@ -159,3 +160,13 @@ def test_why_an_eviction_is_refused(budgets: list[Object], reason: str) -> None:
     cluster = Cluster.from_objects([make_node("n"), web("a"), *budgets])
 
     assert BudgetHealth(cluster).refusal(web("a"), cluster) == reason
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_budgets_do_not_keep_a_pod_that_has_not_started(number: int) -> None:
+    starting = web("a", ready=False)
+    starting = replace(starting, status=replace(starting.status, phase="Pending"))
+    budgets = [budget(f"b{place}", minAvailable=1) for place in range(number)]
+    cluster = Cluster.from_objects([make_node("n"), starting, *budgets])
+
+    assert BudgetHealth(cluster).refusal(starting, cluster) == ""

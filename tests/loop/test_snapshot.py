@@ -87,6 +87,22 @@ def test_budgets_count_the_pods_that_are_about_to_be_created(stop: float, owner:
     assert log + resume_timeline(save_timeline(first), events, tie_break="first").run().log_lines() == whole.log_lines()
 
 
+def test_utilisation_of_a_resource_that_no_node_has_any_more_is_kept() -> None:
+    gpu = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "g"}, "status": {"allocatable": {"x.com/gpu": "2"}}}
+    events = [at(0, "add", gpu), at(10, "delete", gpu), at(40, "add", pod("end", cpu="0"))]
+    whole = Timeline([], events, tie_break="first").run()
+    first = Timeline([], events, tie_break="first")
+    first.run(20)
+    assert resume_timeline(save_timeline(first), events, tie_break="first").run().utilisation == whole.utilisation
+    assert "x.com/gpu" in whole.utilisation
+
+
+def test_events_about_unknown_nodes_are_refused_when_a_timeline_is_saved() -> None:
+    events = [at(5, "drain", node("nowhere"))]
+    with pytest.raises(InputError, match="drain of Node nowhere"):
+        save_timeline(Timeline([make_node("a")], events))
+
+
 def test_a_loop_remembers_nominations_backoffs_and_who_rejected_whom() -> None:
     driver = Driver(
         [make_node("a", cpu="1"), make_node("b", cpu="0"), make_pod("low", node="a", requests={"cpu": "1"})]

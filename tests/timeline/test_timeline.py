@@ -359,6 +359,18 @@ def test_a_drain_that_is_blocked_for_good_does_not_go_on_for_ever() -> None:
     assert result.end < 1000
 
 
+def test_a_drain_does_not_evict_pods_that_came_later() -> None:
+    """The replacement tolerates the cordon and comes back; a blocked pod keeps the drain going."""
+    stays = [{"operator": "Exists"}]
+    events = [
+        at(0, "add", budget("kept", "kept", minAvailable=1)),
+        at(0, "add", pod("kept-0", owner="ReplicaSet/kept", nodeName="a")),
+        at(0, "add", pod("tol-0", owner="ReplicaSet/tol", nodeName="a", tolerations=stays)),
+        at(10, "drain", node("a", cpu="4")),
+    ]
+    assert story(simulate([make_node("a", cpu="4")], *events), "evict") == ["10 evict tol-0 a drain"]
+
+
 def test_a_drain_goes_on_once_the_budget_is_gone() -> None:
     protected = [make_node("a"), *load([budget("p", "p", maxUnavailable=0)])]
     events = [

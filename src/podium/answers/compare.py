@@ -184,8 +184,9 @@ class Way:
 
 def check_ways(before: Way, after: Way) -> None:
     """Refuse two sides with nothing to compare."""
-    if (before.name, before.config, before.cluster) == (after.name, after.config, after.cluster):
-        refuse_same(before.name)
+    one, other = [(way.name, way.config, way.cluster, way.release) for way in (before, after)]
+    if one == other:
+        refuse_same(before.name or "the default configuration")
 
 
 def refuse_same(name: str) -> NoReturn:

@@ -22,6 +22,7 @@ from podium.model import (
 from podium.model.objects import int_or_percent
 from podium.model.pod import is_reported_ready
 from podium.model.selectors import Selector, accepted_selector, is_unreachable
+from podium.wording import counted
 
 SEVERAL = "more than one PodDisruptionBudget covers it, which the eviction API does not support"
 ALWAYS_ALLOW = "AlwaysAllow"
@@ -102,14 +103,14 @@ class Budget:
     def eviction_counts(self, pod: Pod, health: Health, *, healthy: bool) -> bool:
         """Whether the eviction of a covered pod takes one of the disruptions that the budget allows.
 
-        A pod that has not started does not, nor does one that is not healthy if the budget's policy is AlwaysAllow or
+        A pod that ignores budgets does not, nor does one that is not healthy if the budget's policy is AlwaysAllow or
         enough others are healthy.
         """
         if healthy:
             return True
         is_met = health.healthy >= health.desired > 0
         policy = self.object.spec.unhealthy_pod_eviction_policy
-        return pod.status.phase != "Pending" and policy != ALWAYS_ALLOW and not is_met
+        return not ignores_budgets(pod, healthy=healthy) and policy != ALWAYS_ALLOW and not is_met
 
     def refusal(self, pod: Pod, health: Health, *, healthy: bool) -> str:
         """Why the budget refuses the eviction of a covered pod; empty if it does not."""
@@ -120,7 +121,12 @@ class Budget:
             return f"{name} allows nothing: it has neither minAvailable nor maxUnavailable"
         if not health.expected:
             return f"{name} allows nothing: no controller says how many pods it wants"
-        return f"{name} needs {health.desired} healthy pods and has {health.healthy}"
+        return f"{name} needs {counted(health.desired, 'healthy pod')} and has {health.healthy:,}"
+
+
+def ignores_budgets(pod: Pod, *, healthy: bool) -> bool:
+    """Whether the eviction API evicts a pod without looking at its budgets, because it has not started."""
+    return not healthy and pod.status.phase == "Pending"
 
 
 _SCALED: dict[str, type[ReplicaSet | ReplicationController | StatefulSet | Deployment]] = {
@@ -188,10 +194,11 @@ class BudgetHealth:
 
     def refusal(self, pod: Pod, cluster: Cluster) -> str:
         """Why the eviction API refuses to evict a pod; empty if it does not."""
-        names = self.of(pod)
+        names, healthy = self.of(pod), _is_healthy(pod, cluster)
+        if ignores_budgets(pod, healthy=healthy):
+            return ""
         if len(names) > 1:
             return SEVERAL
-        healthy = _is_healthy(pod, cluster)
         refusals = (self._budgets[name].refusal(pod, self.health(name, cluster), healthy=healthy) for name in names)
         return next(refusals, "")
 

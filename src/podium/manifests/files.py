@@ -193,7 +193,7 @@ VALUES = "input"
 _SUFFIXES = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
 GZIP_MAGIC = b"\x1f\x8b"
 # PowerShell's redirection writes UTF-16.
-_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _HEAD = 64 * 1024
 _CHUNK = 1 << 24
 _MAPPED_FROM = 1 << 26
@@ -332,7 +332,7 @@ def _text(path: str) -> Text:
     """
     try:
         with open(path, "rb") as file:
-            plain = file.peek(2)[:2] not in (GZIP_MAGIC, *_UTF_16_MARKS)
+            plain = file.peek(2)[:2] not in (GZIP_MAGIC, *UTF_16_MARKS)
             size = os.fstat(file.fileno()).st_size
             if size > MAX_INPUT.get():
                 raise _too_large(path)
@@ -369,7 +369,7 @@ def _unpacked(stream: BinaryIO, name: str) -> bytes:
         start = stream.read(2)
         whole = cast(BinaryIO, _Rest(start, stream))
         data = _all_of(cast(BinaryIO, gzip.GzipFile(fileobj=whole)) if start == GZIP_MAGIC else whole, name)
-        return data.decode("utf-16").encode() if data[:2] in _UTF_16_MARKS else data
+        return data.decode("utf-16").encode() if data[:2] in UTF_16_MARKS else data
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"cannot be unpacked as gzip: {error}", name) from None
     except UnicodeDecodeError as error:
@@ -392,7 +392,7 @@ def _all_of(stream: BinaryIO, name: str) -> bytes:
     parts: list[bytes] = []
     size = 0
     while part := stream.read(_HEAD if not parts else _CHUNK):
-        if not parts and part[:2] not in _UTF_16_MARKS and _is_garbage(part, len(part) == _HEAD):
+        if not parts and part[:2] not in UTF_16_MARKS and _is_garbage(part, len(part) == _HEAD):
             raise _garbage(part, name)
         size += len(part)
         if size > MAX_INPUT.get():

@@ -14,6 +14,7 @@ import yaml
 from podium.config.fields import seconds_of
 from podium.errors import InputError
 from podium.manifests import load_documents
+from podium.manifests.files import GZIP_MAGIC, UTF_16_MARKS
 
 Path = tuple[str | int, ...]
 """The keys and indices that lead to a value."""
@@ -105,7 +106,7 @@ def _placed(error: InputError, file: str) -> InputError:
         return error
     with open(file, "rb") as opened:
         data = opened.read()
-    if data.startswith((b"\x1f\x8b", b"\xff\xfe", b"\xfe\xff")):
+    if data.startswith((GZIP_MAGIC, *UTF_16_MARKS)):
         return error
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1

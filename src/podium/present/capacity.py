@@ -309,8 +309,8 @@ def _staying(mix: NodeMix) -> str:
 
 
 def mix_text(mix: NodeMix) -> str:
-    """The nodes of a mix: `2 large and 1 small`."""
-    return joined([f"{number:,} {name}" for name, number in mix.counts.items()]) or "none helps"
+    """The nodes of a mix: `2 large and 1 small`; empty if it has none."""
+    return joined([f"{number:,} {name}" for name, number in mix.counts.items()])
 
 
 def _price(price: float) -> str:

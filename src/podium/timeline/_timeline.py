@@ -126,7 +126,7 @@ class Timeline:
         Nothing more happens once there are no events left and the waiting pods were tried again, minutes later, without
         success. A timeline that was run until some time can be run further.
         """
-        self._check_nodes()
+        self.check_nodes()
         with collector_relaxed():
             while (at := self._next_time(until)) is not None and (until is None or at <= until):
                 self.history.sample_between(self.clock.now, at)
@@ -138,7 +138,7 @@ class Timeline:
         scaling = None if self._companion is None else self._companion.report()
         return replace(self.history.result(self.clock.now), scaling=scaling)
 
-    def _check_nodes(self) -> None:
+    def check_nodes(self) -> None:
         """Refuse events about nodes that neither exist nor may come, before anything happens."""
         if self._checks_nodes:
             self._checks_nodes = False
@@ -262,7 +262,7 @@ class TimelineSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     last_change: float
     held: dict[str, int]
     leaving: dict[str, float]
-    draining: list[str]
+    draining: dict[str, list[int]]
     controllers: controllers.Saved
     utilisation: UtilisationSums = UtilisationSums(0.0, {}, {})
 
@@ -272,6 +272,7 @@ _DECODER = msgspec.json.Decoder(TimelineSnapshot)
 
 def save_timeline(timeline: Timeline) -> bytes:
     """Save a simulation as JSON, for `resume_timeline`."""
+    timeline.check_nodes()
     world, history = timeline.world, timeline.history
     snapshot = TimelineSnapshot(
         loop=take_snapshot(timeline.loop),
@@ -288,7 +289,7 @@ def save_timeline(timeline: Timeline) -> bytes:
         last_change=history.last_change,
         held=world.held,
         leaving=world.leaving,
-        draining=sorted(world.draining),
+        draining=world.draining,
         controllers=world.controllers.save(),
         utilisation=history.utilisation.save(),
     )
@@ -332,7 +333,7 @@ def _resumed(
     timeline.clock.restore(snapshot.dues, snapshot.planned)
     _restore_history(timeline, snapshot)
     world = timeline.world
-    world.held, world.leaving, world.draining = snapshot.held, snapshot.leaving, set(snapshot.draining)
+    world.held, world.leaving, world.draining = snapshot.held, snapshot.leaving, snapshot.draining
     world.controllers.restore(snapshot.controllers)
     for budget in loop.cluster.store.of(PodDisruptionBudget):
         world.watch(budget)

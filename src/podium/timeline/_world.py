@@ -90,7 +90,8 @@ class World:
         """By pod, the serial number of pods whose lifetime is over but whose node is unreachable."""
         self.leaving: dict[str, float] = {}
         """By pod, the time at which it is evicted because it no longer tolerates its node's taints."""
-        self.draining: set[str] = set()
+        self.draining: dict[str, list[int]] = {}
+        """By node, the serial numbers of the pods to evict: those that were there when the drain began."""
         self.may_come: Callable[[str], bool] = lambda name: False
         """Whether a node group may add a node of this name; an event that updates such a node does not."""
 
@@ -175,10 +176,10 @@ class World:
         else:
             self._on_node_updated(uncordoned(current) if verb is Verb.UNCORDON else cordoned(current))
             if verb is Verb.DRAIN:
-                self.draining.add(name)
+                self.draining[name] = [self.history.current[pod.key].serial for pod in self._on(name)]
                 self._drain(name)
             else:
-                self.draining.discard(name)
+                self.draining.pop(name, None)
 
     def _object_event(self, verb: Verb, item: Object) -> None:
         is_gone = verb is Verb.DELETE
@@ -395,7 +396,7 @@ class World:
     def _on_node_deleted(self, node: Node) -> None:
         """Remove a node; the pods on it are lost."""
         lost = self._on(node.name)
-        self.draining.discard(node.name)
+        self.draining.pop(node.name, None)
         self._report(EventType.DELETE, node)
         for pod in lost:
             self._lose(pod)
@@ -409,10 +410,13 @@ class World:
             self._recreate(pod, life, 0.0)
 
     def _drain(self, name: str) -> None:
-        """Evict the pods of a node as far as budgets allow, and plan another try for the rest."""
-        is_blocked = False
+        """Evict the pods of a node as far as budgets allow, and plan another try for the rest.
+
+        Like `kubectl drain`, it leaves pods alone that came later, because they tolerate the cordon.
+        """
+        is_blocked, to_evict = False, set(self.draining[name])
         for pod in sorted(self._on(name), key=lambda pod: pod.key):
-            if ends_with_node(pod):
+            if ends_with_node(pod) or self.history.current[pod.key].serial not in to_evict:
                 continue
             if self.disruptions.may_evict(pod):
                 self._note("evict", pod=pod.key, node=name, reason="drain")
@@ -422,7 +426,7 @@ class World:
         if is_blocked:
             self.clock.plan(self.surroundings.drain_retry, ContinueDrain(name))
         else:
-            self.draining.discard(name)
+            del self.draining[name]
 
     def _watch_taints(self, pod: Pod, life: Life) -> None:
         """Plan the eviction of a pod that does not tolerate its node's taints, unless an earlier one is planned."""

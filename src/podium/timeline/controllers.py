@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from podium.cluster import Cluster
-from podium.cluster.budgets import Budget, Health, Owner, owner_of
+from podium.cluster.budgets import Budget, Health, Owner, ignores_budgets, owner_of
 from podium.cluster.store import Store
 from podium.manifests import Objects, expand_workloads
 from podium.manifests.defaults import Priorities, generated_suffix, generated_uid
@@ -280,7 +280,11 @@ class _WatchedBudget:
 
     def eviction_counts(self, pod: Pod) -> bool:
         """Whether the eviction of a pod takes one of the disruptions that are allowed."""
-        return self.budget.eviction_counts(pod, self.health(), healthy=_identity(pod) in self._healthy)
+        return self.budget.eviction_counts(pod, self.health(), healthy=self.has_healthy(pod))
+
+    def has_healthy(self, pod: Pod) -> bool:
+        """Whether a covered pod is healthy."""
+        return _identity(pod) in self._healthy
 
     def refusal(self, pod: Pod) -> str:
         """Why the budget refuses the eviction of a pod; empty if it does not."""
@@ -340,7 +344,9 @@ class Disruptions:
     def may_evict(self, pod: Pod) -> bool:
         """Whether the eviction API would evict the pod."""
         budgets = self._covering(pod)
-        return not budgets or (len(budgets) == 1 and not budgets[0].refusal(pod))
+        if not budgets or ignores_budgets(pod, healthy=budgets[0].has_healthy(pod)):
+            return True
+        return len(budgets) == 1 and not budgets[0].refusal(pod)
 
     def has_budget(self, pod: Pod) -> bool:
         """Whether any budget covers the pod."""

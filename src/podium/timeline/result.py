@@ -201,11 +201,14 @@ class UtilisationMeter:
                 total = [amount + new - old for amount, new, old in zip(total, now, before, strict=True)]
                 on_row[row] = now
         self._requested = total
+        self._set_shares()
+        self._most = [most if most > share else share for most, share in zip(self._most, self._shares, strict=True)]
+
+    def _set_shares(self) -> None:
         self._shares = [
             requested / offered if offered > 0 else 0.0
             for requested, offered in zip(self._requested, self._allocatable[1], strict=False)
         ]
-        self._most = [most if most > share else share for most, share in zip(self._most, self._shares, strict=True)]
 
     def _add_up_nodes(self) -> None:
         """Read what all nodes offer."""
@@ -213,6 +216,7 @@ class UtilisationMeter:
         self._allocatable = self._cluster.node_set_version, offered
         for numbers in (self._share_seconds, self._most):
             _extend(numbers, len(offered), 0.0)
+        _extend(self._requested, len(offered), 0)
         _extend(self._is_offered, len(offered), False)
         self._is_offered = [was or amount > 0 for was, amount in zip(self._is_offered, offered, strict=True)]
 
@@ -235,14 +239,15 @@ class UtilisationMeter:
         )
 
     def restore(self, saved: UtilisationSums) -> None:
+        # No node may offer some of the resources now.
+        codes = {name: self._cluster.columns.resource(name) for name in saved.share_seconds}
         self._catch_up()
+        self._add_up_nodes()
+        self._set_shares()
         self._seconds = saved.seconds
-        codes = self._cluster.columns.resources.codes
-        for name, share_seconds in saved.share_seconds.items():
-            code = codes.get(name, len(self._most))
-            if code < len(self._most):
-                self._share_seconds[code], self._most[code] = share_seconds, saved.most[name]
-                self._is_offered[code] = True
+        for name, code in codes.items():
+            self._share_seconds[code], self._most[code] = saved.share_seconds[name], saved.most[name]
+            self._is_offered[code] = True
 
 
 def _extend(numbers: list[T], length: int, value: T) -> None:

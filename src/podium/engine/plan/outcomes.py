@@ -143,15 +143,14 @@ class StateOutcomes:
         count = self._cluster.columns.size if rows is None else len(rows)
         if not count:
             return NO_VALUES
-        # Looking up the states of changed rows would only add to their number.
-        if 16 * len(states) >= count:
-            return self._ask_all(Nodes(self._cluster, rows))
-        of_row = states.read()
-        if 16 * len(states) >= count:
-            return self._ask_all(Nodes(self._cluster, rows))
-        self._prepare(states)
-        self._learn(states)
-        return self._of(np.arange(count), of_row) if rows is None else self._of(rows, of_row[rows])
+        # Reading the states of changed rows would only add to their number; `of` and `of_one` read them when needed.
+        if 16 * len(states) < count:
+            of_row = states.read()
+            if 16 * len(states) < count:
+                self._prepare(states)
+                self._learn(states)
+                return self._of(np.arange(count), of_row) if rows is None else self._of(rows, of_row[rows])
+        return self._ask_all(Nodes(self._cluster, rows))
 
     def of(self, rows: Ints) -> Ints:
         """The outcome of a few rows."""

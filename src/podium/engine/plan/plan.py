@@ -370,8 +370,7 @@ class Plans:
         as_of = cluster.store.version, cluster.census.with_terms > 0, self._plans.turns
         kind = self._kinds_by_spec.get_or_make(info.spec_signature, partial(self._make_kind, info))
         if kind.reads_metadata:
-            # A plugin that reads metadata for one pod reads it for all pods with an equal spec.
-            kind = self._kinds.get_or_make(info.signature, partial(self._make_kind, info))
+            kind = self._kinds.get_or_make(info.signature, partial(self._make_kind, info, reads_metadata=True))
         plan = kind.plan()
         if plan is None or kind.as_of != as_of:
             plan, reads_metadata = self._plan(kind, info)
@@ -393,11 +392,11 @@ class Plans:
         plan = self._plans.get_or_make((frame, kind.by_state), lambda: self._make_plan(frame, kind.by_state, info))
         return plan, view.reads_metadata
 
-    def _make_kind(self, info: PodInfo) -> _Kind:
+    def _make_kind(self, info: PodInfo, *, reads_metadata: bool = False) -> _Kind:
         view = PodView(info)
         by_state = tuple([plugin.sign(view) for plugin, _ in self._by_state])
         by_row = tuple([plugin.sign(view) for plugin, _ in self._by_row])
-        return _Kind(by_state, by_row, view.reads_metadata)
+        return _Kind(by_state, by_row, reads_metadata or view.reads_metadata)
 
     def _make_frame(
         self, keys: tuple[Hashable, ...], concerned: tuple[bool, ...], varying: frozenset[str], info: PodInfo

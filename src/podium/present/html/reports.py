@@ -239,7 +239,10 @@ def _where(answer: Capacity) -> Markup:
 
 def _needed(needed: NodesNeeded) -> Markup:
     mixes = [("best", needed.best), *((f"{name} alone", mix) for name, mix in needed.alone.items())]
-    rows = [(what, capacity_text.mix_text(mix), f"{mix.price:,.2f}", f"{len(mix.left):,}") for what, mix in mixes]
+    rows = [
+        (what, capacity_text.mix_text(mix) or "none helps", f"{mix.price:,.2f}", f"{len(mix.left):,}")
+        for what, mix in mixes
+    ]
     numbers = (Heading(title, right=True) for title in ("Price", "Pods left"))
     return section("Nodes needed", table(["Mix", "Nodes", *numbers], rows))
 
