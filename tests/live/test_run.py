@@ -189,7 +189,7 @@ def test_answers_over_http(fresh_plane: ControlPlane, run: Run) -> None:
     assert "attempt 1: 0/1 nodes are available: 1 Insufficient cpu." in shown.stdout
     missing = run("explain", "none", "--from-scheduler", f"http://127.0.0.1:{process.port}")
     assert missing.returncode == 2
-    assert missing.stderr == f"podium: http://127.0.0.1:{process.port}: pod default/none is not there\n"
+    assert missing.stderr == f"podium: http://127.0.0.1:{process.port}: pod default/none is not in the cluster\n"
     # Another node now, but not when the pod was decided.
     fresh_plane.create(NODES, node("b", cpu="40"))
     wait_until(lambda: settled(fresh_plane, "big") and bool(nodes_of(fresh_plane)["big"]))
