@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
 
 import pytest
 
+from builders import make_node, make_pod
+from podium import Cluster, Timeline, simulate
+from podium.autoscaling import read_node_groups, scaled
 from podium.memory import MANY, collector_paused, collector_relaxed
 
 
@@ -73,3 +78,34 @@ def test_the_collector_is_as_before_after_an_error() -> None:
     with pytest.raises(ValueError, match="wrong"), collector_relaxed():
         raise ValueError("wrong")
     assert gc.get_threshold() == before
+
+
+OBJECTS = (make_node("n", cpu="4"), make_pod("fits"), make_pod("large", requests={"cpu": "6"}))
+
+
+def simulated(folder: Path) -> Cluster:
+    return simulate(Cluster.from_objects(OBJECTS)).cluster
+
+
+def lived_through(folder: Path) -> Cluster:
+    with closing(Timeline(OBJECTS)) as timeline:
+        timeline.run(60)
+        return timeline.loop.cluster
+
+
+def autoscaled(folder: Path) -> Cluster:
+    file = folder / "groups.yaml"
+    file.write_text("groups: [{name: g, maxSize: 2, template: {status: {allocatable: {cpu: 8, pods: 9}}}}]")
+    with closing(scaled(Timeline(OBJECTS), read_node_groups(str(file)))) as timeline:
+        timeline.run(60)
+        return timeline.loop.cluster
+
+
+@pytest.mark.parametrize("decided", [simulated, lived_through, autoscaled])
+def test_a_cluster_is_freed_as_soon_as_it_is_dropped(decided: Callable[[Path], Cluster], tmp_path: Path) -> None:
+    """A sweep makes a cluster for each run: a cycle of references would keep all of them until the collector runs."""
+    decided(tmp_path)
+    gc.collect()
+    gc.disable()
+    dropped = weakref.ref(decided(tmp_path))
+    assert dropped() is None

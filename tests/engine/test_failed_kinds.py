@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from builders import make_node, make_pod
-from podium.cluster import Cluster, NodeInfo, PodInfo
+from podium.cluster import Cluster, NodeInfo
 from podium.engine import Scheduler
 from podium.engine._failed_kinds import FailedKinds
 from podium.engine._recheck import Nominations, RowChangeLog
-from podium.engine.plan.plan import Plan, Plans
+from podium.engine.plan.plan import Plans
 from podium.framework import SUCCESS, CycleState, FilterPlugin, Registry, Status
 from podium.model import Pod
 from podium.plugins import IN_TREE
@@ -32,12 +32,9 @@ def failed_on(
         config = {**kind, "profiles": [{"plugins": plugins}]}
     scheduler = Scheduler(cluster, config, registry=registry)
     waiting = Nominations() if nominations is None else nominations
-    plans = Plans(scheduler.frameworks["default-scheduler"], cluster, scheduler.setup.behaviour)
-
-    def plan_of(info: PodInfo, profile: str) -> Plan:
-        return plans.of(info)
-
-    return FailedKinds(cluster, waiting, scheduler.frameworks, (), plan_of, RowChangeLog(cluster, waiting))
+    frameworks, behaviour = scheduler.frameworks, scheduler.setup.behaviour
+    plans = {name: Plans(framework, cluster, behaviour) for name, framework in frameworks.items()}
+    return FailedKinds(cluster, waiting, frameworks, (), plans, RowChangeLog(cluster, waiting))
 
 
 def test_pods_of_one_kind_fail_alike() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from builders import make_node, make_pod
 from podium.cluster import Cluster
 from podium.engine.decision import Diagnosis
-from podium.loop.queued_pod import NEVER, BackoffQueue, PodGroup, Position, QueuedPod
+from podium.loop.queued_pod import NEVER, BackoffTimes, PodGroup, Position, QueuedPod
 
 CLUSTER = Cluster.from_objects([make_node("n")])
 waiting = st.lists(
@@ -20,8 +20,8 @@ REJECTED = Diagnosis("0/1 nodes are available: 1 Insufficient cpu.", frozenset((
 NOW = 21.5
 
 
-def backoff() -> BackoffQueue:
-    return BackoffQueue(1.0, 10.0, lambda queued: (-queued.pod.priority, queued.timestamp))
+def backoff() -> BackoffTimes:
+    return BackoffTimes(1.0, 10.0)
 
 
 def queued(number: int, failures: int, timestamp: float) -> QueuedPod:

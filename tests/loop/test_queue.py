@@ -465,7 +465,7 @@ def test_backoff_after_two_errors_and_a_rejection_by_release(release: str, waits
         queue.flush(now + 50.0)
     queued = fail(queue, 200.0, "NodeResourcesFit")
 
-    assert queue.backoff.until(queued) == 200.0 + waits
+    assert queue.backoff.times.until(queued) == 200.0 + waits
 
 
 @pytest.mark.parametrize(("release", "ends"), [("v1.29", 1.5), ("v1.32", 1.5), ("v1.33", 2.0)])

@@ -10,7 +10,17 @@ import pytest
 from builders import make_node, make_pod
 from podium.cluster import Cluster
 from podium.framework import Action, ClusterEvent, CycleState, Status
-from podium.loop.queued_pod import NEVER, Assumed, BackoffQueue, Heap, InFlight, PodAtPermit, QueuedPod, WaitingPods
+from podium.loop.queued_pod import (
+    NEVER,
+    Assumed,
+    BackoffQueue,
+    BackoffTimes,
+    Heap,
+    InFlight,
+    PodAtPermit,
+    QueuedPod,
+    WaitingPods,
+)
 
 CLUSTER = Cluster.from_objects([make_node("n")])
 
@@ -69,24 +79,28 @@ def test_a_removed_pod_does_not_come_up() -> None:
 # -- backoffs ------------------------------------------------------------------------------------------------------
 
 
-def backoff(**options: Any) -> BackoffQueue:
-    return BackoffQueue(1.0, 10.0, lambda pod: pod.number, **options)
+def backoff(**options: Any) -> BackoffTimes:
+    return BackoffTimes(1.0, 10.0, **options)
+
+
+def queue_of(times: BackoffTimes) -> BackoffQueue:
+    return BackoffQueue(times, lambda pod: pod.number)
 
 
 @pytest.mark.parametrize(
     ("failures", "seconds"), [(1, 1.0), (2, 2.0), (3, 4.0), (4, 8.0), (5, 10.0), (61, 10.0), (1000, 10.0)]
 )
 def test_a_backoff_doubles_up_to_the_longest(failures: int, seconds: float) -> None:
-    queue, pod = backoff(), queued("a", timestamp=100.0, unschedulable_count=failures)
+    times, pod = backoff(), queued("a", timestamp=100.0, unschedulable_count=failures)
 
-    assert queue.until(pod) == 100.0 + seconds
-    assert queue.ends(100.0, np.array([failures]), np.array([100.0])).tolist() == [100.0 + seconds]
+    assert times.until(pod) == 100.0 + seconds
+    assert times.ends(100.0, np.array([failures]), np.array([100.0])).tolist() == [100.0 + seconds]
 
 
 def test_a_pod_that_never_failed_has_no_backoff() -> None:
     assert backoff().until(queued("a", timestamp=100.0)) == NEVER
     assert backoff(fewest=1).until(queued("a", timestamp=100.0)) == 101.0
-    assert BackoffQueue(1.0, 0.0, lambda pod: 0).until(queued("a", unschedulable_count=3)) == NEVER
+    assert BackoffTimes(1.0, 0.0).until(queued("a", unschedulable_count=3)) == NEVER
 
 
 def test_errors_count_before_rejections() -> None:
@@ -94,12 +108,13 @@ def test_errors_count_before_rejections() -> None:
 
 
 def test_backoffs_end_with_their_window() -> None:
-    queue, pod = backoff(), queued("a", timestamp=0.7, unschedulable_count=1, unschedulable_plugins=frozenset({"X"}))
+    times, pod = backoff(), queued("a", timestamp=0.7, unschedulable_count=1, unschedulable_plugins=frozenset({"X"}))
+    queue = queue_of(times)
     queue.add(pod)
 
     # 0.7 and 1 second is in the window from 1 to 2.
-    assert queue.until(pod) == 1.0
-    assert [queue.is_backing_off(pod, now) for now in (0.9, 1.99, 2.0)] == [True, True, False]
+    assert times.until(pod) == 1.0
+    assert [times.is_backing_off(pod, now) for now in (0.9, 1.99, 2.0)] == [True, True, False]
     assert queue.next_completion() == 2.0
     assert list(queue.pop_completed(1.99)) == []
     assert list(queue.pop_completed(2.0)) == [pod]
@@ -107,18 +122,19 @@ def test_backoffs_end_with_their_window() -> None:
 
 
 def test_without_windows_backoffs_are_looked_at_once_a_second() -> None:
-    queue = backoff(window=0.0, start=0.25)
+    times = backoff(window=0.0, start=0.25)
+    queue = queue_of(times)
     pod = queued("a", timestamp=0.5, unschedulable_count=1)
     queue.add(pod)
 
-    assert (queue.until(pod), queue.is_backing_off(pod, 1.49), queue.is_backing_off(pod, 1.5)) == (1.5, True, False)
+    assert (times.until(pod), times.is_backing_off(pod, 1.49), times.is_backing_off(pod, 1.5)) == (1.5, True, False)
     assert queue.next_completion() == 2.25
     assert list(queue.pop_completed(2.2)) == []
     assert list(queue.pop_completed(2.25)) == [pod]
 
 
 def test_pods_of_one_window_leave_in_the_order_of_the_queue() -> None:
-    queue = backoff()
+    queue = queue_of(backoff())
     for name, number, timestamp in (("second", 2, 0.1), ("first", 1, 0.9)):
         rejected = frozenset({"X"})
         queue.add(queued(name, number, timestamp, unschedulable_count=1, unschedulable_plugins=rejected))

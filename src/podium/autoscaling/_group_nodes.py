@@ -196,8 +196,8 @@ class CloudProvider:
         self._known: dict[str, tuple[Node, list[Pod], Member]] = {}
         """By node, the member as last computed, with the node and the pods that it was computed from."""
         self.only_nodes = OnlyNodes(timeline.loop)
-        self._taken = _added_by(timeline.events)
-        self.world.may_come = lambda name: name not in self._taken and groups.may_name(name)
+        self._taken = taken = _added_by(timeline.events)
+        self.world.may_come = lambda name: name not in taken and groups.may_name(name)
         for node, group in self._members():
             self._born[node.name] = group, self.now
         for name, missing in self.spare().items():

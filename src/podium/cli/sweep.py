@@ -53,9 +53,10 @@ def sweep(
     if dask is not None and jobs is not None:
         raise typer.BadParameter("cannot be used with --dask, which has its own workers", param_hint="--jobs")
     spec = read_sweep(file)
+    processes = _workers(jobs, dask, run_count(spec))
     inputs = load_inputs(spec)
     folder = out or Path(file).stem
-    with _workers(jobs, dask, run_count(spec)) as workers, progress("running", run_count(spec)) as advance:
+    with processes as workers, progress("running", run_count(spec)) as advance:
 
         def on_done(row: Row) -> None:
             advance()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from podium.cluster import Cluster, NodeInfo, PodInfo
@@ -10,7 +10,7 @@ from podium.cluster.columns import LogReader
 from podium.engine._evaluation import Evaluation
 from podium.engine._recheck import LowestPriorities, Nominations, RowChangeLog, is_fixed
 from podium.engine.decision import Decision, Diagnosis
-from podium.engine.plan.plan import Plan
+from podium.engine.plan.plan import Plans
 from podium.engine.plan.results import filters_by_node
 from podium.extenders import Extender
 from podium.framework import SUCCESS, Code, Framework, Plugin, Status
@@ -152,12 +152,12 @@ class FailedKinds:
         nominations: Nominations,
         frameworks: Mapping[str, Framework],
         extenders: Sequence[Extender],
-        plan_of: Callable[[PodInfo, str], Plan],
+        plans: Mapping[str, Plans],
         changes: RowChangeLog,
     ) -> None:
-        """`plan_of` returns the plan for a compiled spec under a profile."""
+        """`frameworks` and `plans` are those of each profile."""
         self._cluster, self._nominations, self._extenders = cluster, nominations, extenders
-        self._frameworks, self._plan_of, self._changes = frameworks, plan_of, changes
+        self._frameworks, self._plans, self._changes = frameworks, plans, changes
         self._profiles = {name for name, framework in frameworks.items() if _goes_by_kind(framework)}
         most = min(max(self.MOST_KEPT_STATUSES // max(cluster.columns.size, 1), 64), self.MOST_KINDS)
         self._known: RecentlyUsed[FailedKind] = RecentlyUsed(most)
@@ -206,7 +206,7 @@ class FailedKinds:
 
     def _still_holds(self, known: FailedKind, info: PodInfo, profile: str) -> bool:
         statuses, known.statuses = known.statuses, None
-        if statuses is None or self._nominations or statuses.plan is not self._plan_of(info, profile):
+        if statuses is None or self._nominations or statuses.plan is not self._plans[profile].of(info):
             return False
         holds = statuses.still_hold()
         if holds is not None:
@@ -216,7 +216,7 @@ class FailedKinds:
 
     def _has_no_node(self, info: PodInfo, profile: str) -> bool:
         """Whether the filters with kept results reject every node."""
-        plan = self._plan_of(info, profile)
+        plan = self._plans[profile].of(info)
         if plan.outline.varying_pre_filter or plan.outline.narrows:
             return False
         plan.catch_up()

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
-from podium.cluster import Cluster, PodInfo
+from podium.cluster import Cluster
 from podium.cluster.columns import NO_ROWS, Ints
 from podium.config import STORAGE_PLUGINS, ignoring
 from podium.engine._evaluation import NO_EXTENDERS, Evaluation, ExtenderRound
@@ -16,7 +16,7 @@ from podium.engine._failed_kinds import FailedKinds
 from podium.engine._feasible_rows import BestRows, Ranking, ScoredRows
 from podium.engine._recheck import NominatedPodsCheck, Nominations, RowChangeLog
 from podium.engine.decision import Attempt, Decision, Diagnosis, PluginScores
-from podium.engine.plan.plan import Plan, Plans
+from podium.engine.plan.plan import Plans
 from podium.engine.preemption.search import CLEAR, Preempted, Preemption, SharedSearchState, outlook
 from podium.engine.release import CURRENT, AnyRelease, Options, Setup, release_of
 from podium.engine.release import Config as Config
@@ -119,7 +119,7 @@ class Scheduler:
         """The nominated pods, including pending pods of the cluster that have a nomination in their status."""
         changes = RowChangeLog(cluster, self.nominations)
         self._failed = (
-            FailedKinds(cluster, self.nominations, self.frameworks, self.extenders, self._plan_of, changes)
+            FailedKinds(cluster, self.nominations, self.frameworks, self.extenders, self._plans, changes)
             if options.equivalence_cache
             else None
         )
@@ -508,9 +508,6 @@ class Scheduler:
         if self.extenders:
             extended.filter(evaluation)
         return evaluation, extended
-
-    def _plan_of(self, info: PodInfo, profile: str) -> Plan:
-        return self._plans[profile].of(info)
 
     def _check_queue(self, pod: Pod, framework: Framework) -> None:
         for plugin in framework.pre_enqueue:

@@ -15,7 +15,17 @@ from podium.framework.registry import Framework
 from podium.framework.status import SUCCESS, Status
 from podium.framework.suggested_change import ClusterEvent, WaitingPod
 from podium.loop.events import ASSIGNED, TARGET, PluginHints, RequeueFilter, label_of, pod_changes
-from podium.loop.queued_pod import NEVER, WINDOW, BackoffQueue, Heap, InFlight, PodGroup, Position, QueuedPod
+from podium.loop.queued_pod import (
+    NEVER,
+    WINDOW,
+    BackoffQueue,
+    BackoffTimes,
+    Heap,
+    InFlight,
+    PodGroup,
+    Position,
+    QueuedPod,
+)
 from podium.model import Pod
 from podium.plugins import IN_TREE
 from podium.plugins.queue_and_bind import PrioritySort
@@ -31,8 +41,8 @@ RETRY_EVERY = FLUSH_AFTER + FLUSH_EVERY
 class UnschedulablePods:
     """Pods by namespace and name, in groups of pods that every event affects in the same way. Times are in seconds."""
 
-    def __init__(self, group_of: Callable[[QueuedPod], Hashable], start: float) -> None:
-        self._group_of, self._start = group_of, start
+    def __init__(self, start: float) -> None:
+        self._start = start
         self._pods: dict[str, Hashable] = {}
         """The group of each pod."""
         self._groups: dict[Hashable, PodGroup] = {}
@@ -57,15 +67,14 @@ class UnschedulablePods:
     def groups(self) -> list[PodGroup]:
         return list(self._groups.values())
 
-    def put(self, queued: QueuedPod) -> None:
-        """Add a pod, or move it to its current group."""
+    def put(self, queued: QueuedPod, group: Hashable) -> None:
+        """Add a pod to a group, or move it there."""
         self.remove(queued.key)
-        key = self._group_of(queued)
-        group = self._groups.get(key)
-        if group is None:
-            group = self._groups[key] = PodGroup()
-        group.add(queued)
-        self._pods[queued.key] = key
+        found = self._groups.get(group)
+        if found is None:
+            found = self._groups[group] = PodGroup()
+        found.add(queued)
+        self._pods[queued.key] = group
 
     def remove(self, key: str) -> QueuedPod | None:
         """Remove a pod and return it, up to date; None if it is not here."""
@@ -157,15 +166,15 @@ class SchedulingQueue:
         (queue_sort,), self._rules = first.queue_sort, first.rules
         self.active = Heap(queue_sort.sort_key)
         self._pops_early = self._rules.pops_from_backoff
-        self.backoff = BackoffQueue(
+        times = BackoffTimes(
             initial_backoff,
             max_backoff,
-            queue_sort.sort_key,
             window=WINDOW if self._pops_early else 0.0,
             start=start,
             fewest=0 if self._rules.untried_pods_do_not_back_off else 1,
         )
-        self.unschedulable = UnschedulablePods(self._group_of, start)
+        self.backoff = BackoffQueue(times, queue_sort.sort_key)
+        self.unschedulable = UnschedulablePods(start)
         self.in_flight = InFlight()
         self._moved_since_pop = False
         """Without hints: whether an event that any plugin registered for happened since the last `pop`."""
@@ -236,12 +245,12 @@ class SchedulingQueue:
         elif self.backoff.remove(new.key):
             self.backoff.add(queued)
         elif not self._rules.own_updates_ask_hints:
-            self.unschedulable.put(queued)
+            self.put_unschedulable(queued)
             before, after = old.status.resource_claim_statuses, new.status.resource_claim_statuses
             if (old.spec, old.metadata, before) != (new.spec, new.metadata, after):
                 self._requeue(queued, Strategy.AFTER_BACKOFF, now, label_of(events[0], TARGET))
         else:
-            self.unschedulable.put(queued)
+            self.put_unschedulable(queued)
             for event in events:
                 self._requeue(queued, self._worth_requeueing(queued, event), now, label_of(event, TARGET))
                 if new.key not in self.unschedulable:
@@ -304,7 +313,7 @@ class SchedulingQueue:
         queued = self.first()
         if queued is None:
             return None
-        until = NEVER if self.active else self.backoff.until(queued)
+        until = NEVER if self.active else self.backoff.times.until(queued)
         return Position(until, -queued.pod.priority, queued.timestamp, queued.number)
 
     def reject_woken(
@@ -327,14 +336,14 @@ class SchedulingQueue:
                 diagnosis.unschedulable_plugins,
                 diagnosis.pending_plugins,
             )
-            self.unschedulable.put(queued)
+            self.put_unschedulable(queued)
         return changed
 
     def _bring(self, key: str, now: float) -> None:
         """Move a woken pod to where `pop` finds it."""
         queued = self.unschedulable.remove(key)
         if queued is not None:
-            self.backoff.add(queued) if self.backoff.is_backing_off(queued, now) else self.active.push(queued)
+            self.backoff.add(queued) if self.backoff.times.is_backing_off(queued, now) else self.active.push(queued)
 
     def bring_first(self, group: PodGroup, now: float) -> None:
         """Make the first woken pod of a group the one that `pop` returns; no other pod may come before it."""
@@ -384,7 +393,7 @@ class SchedulingQueue:
             if strategy is Strategy.SKIP:
                 continue
             if self._tries_groups and only is None and self._can_wake(group.example):
-                group.wake(partial(self.backoff.ends, now))
+                group.wake(partial(self.backoff.times.ends, now))
                 continue
             for queued in group.idle():
                 if only is None or only(queued):
@@ -422,7 +431,7 @@ class SchedulingQueue:
         For a period without events: a waiting pod is tried every `RETRY_EVERY` seconds.
         """
         coming = self.active or self.unschedulable.woken() or len(self.backoff.rejected) or len(self.backoff.failed)
-        if coming or self.backoff.longest > FLUSH_AFTER:
+        if coming or self.backoff.times.longest > FLUSH_AFTER:
             return
         for due, queued in self.unschedulable.waiting():
             vain = math.floor((until - due) / RETRY_EVERY)
@@ -431,7 +440,7 @@ class SchedulingQueue:
                 queued.attempts += vain
                 queued.unschedulable_count += vain
                 queued.timestamp, queued.flushed_at = due + (vain - 1) * RETRY_EVERY, NEVER
-                self.unschedulable.put(queued)
+                self.put_unschedulable(queued)
 
     def next_flush(self) -> float | None:
         """The next time when `flush` has something to do; None if there is none without further events."""
@@ -443,7 +452,7 @@ class SchedulingQueue:
     def _requeue(self, queued: QueuedPod, strategy: Strategy, now: float, event: str) -> None:
         if strategy is Strategy.SKIP:
             self._put_aside(queued, event)
-        elif strategy is Strategy.AFTER_BACKOFF and self.backoff.is_backing_off(queued, now):
+        elif strategy is Strategy.AFTER_BACKOFF and self.backoff.times.is_backing_off(queued, now):
             # In releases where pods leave their backoff only at its end, gates are checked then.
             if not self._pops_early or self._passes_gates(queued, event):
                 self.unschedulable.remove(queued.key)
@@ -462,11 +471,15 @@ class SchedulingQueue:
         self.incoming[ACTIVE, event] += 1
         return True
 
+    def put_unschedulable(self, queued: QueuedPod) -> None:
+        """Put a pod among the unschedulable ones, in its current group."""
+        self.unschedulable.put(queued, self._group_of(queued))
+
     def _put_aside(self, queued: QueuedPod, event: str) -> None:
         """Let a pod wait for an event that may help it."""
         if queued.key not in self.unschedulable:
             self.incoming[UNSCHEDULABLE, event] += 1
-        self.unschedulable.put(queued)
+        self.put_unschedulable(queued)
 
     def _passes_gates(self, queued: QueuedPod, event: str) -> bool:
         """Run the PreEnqueue plugins, first the one that gated the pod before; a gated pod is moved to the

@@ -30,39 +30,21 @@ LOOK_EVERY = 1.0
 NEVER = float("-inf")
 
 
-class BackoffQueue:
-    """Pods that wait for their backoff to end: longer after each failure, up to a limit. Times are in seconds.
+class BackoffTimes:
+    """How long pods back off: longer after each failure, up to a limit. Times are in seconds.
 
     Backoffs end on multiples of `window` or, if that is 0, at the checks that happen once a second from `start` on.
     `fewest` is the minimum number of failures assumed for a pod.
     """
 
     def __init__(
-        self,
-        initial: float,
-        longest: float,
-        sort_key: Callable[[QueuedPod], Any],
-        *,
-        window: float = WINDOW,
-        start: float = 0.0,
-        fewest: int = 0,
+        self, initial: float, longest: float, *, window: float = WINDOW, start: float = 0.0, fewest: int = 0
     ) -> None:
         # Doubled for each failure; after sixty failures the limit is long reached.
         self._durations = [min(initial * 2.0**failures, longest) for failures in range(61)] if longest else []
         self._window, self._start, self._fewest = window, start, fewest
         self.longest = longest
         """The longest backoff, in seconds."""
-        self.rejected = Heap(lambda queued: (self.until(queued), sort_key(queued)))
-        """Pods that plugins rejected: they may be popped early when no pod is active."""
-        self.failed = Heap(self.until)
-        """Pods that had an error: they always wait."""
-
-    def __len__(self) -> int:
-        return len(self.rejected) + len(self.failed)
-
-    def __iter__(self) -> Iterator[QueuedPod]:
-        yield from self.rejected
-        yield from self.failed
 
     def until(self, queued: QueuedPod) -> float:
         """The window in which a pod's backoff ends; minus infinity for a pod without backoff."""
@@ -87,9 +69,34 @@ class BackoffQueue:
     def is_backing_off(self, queued: QueuedPod, now: float) -> bool:
         return self.until(queued) >= self._begin(now) if self._window else self.until(queued) > now
 
+    def leaves_at(self, queued: QueuedPod) -> float:
+        """The time of the check that notices the end of a pod's backoff."""
+        until = self.until(queued)
+        if self._window or until == NEVER:
+            return until + self._window
+        return self._start + math.ceil((until - self._start) / LOOK_EVERY) * LOOK_EVERY
+
     def _begin(self, time: float) -> float:
         """The beginning of the window that contains a time."""
         return math.floor(time / self._window) * self._window if self._window else time
+
+
+class BackoffQueue:
+    """Pods that wait for their backoff to end."""
+
+    def __init__(self, times: BackoffTimes, sort_key: Callable[[QueuedPod], Any]) -> None:
+        self.times = times
+        self.rejected = Heap(lambda queued: (times.until(queued), sort_key(queued)))
+        """Pods that plugins rejected: they may be popped early when no pod is active."""
+        self.failed = Heap(times.until)
+        """Pods that had an error: they always wait."""
+
+    def __len__(self) -> int:
+        return len(self.rejected) + len(self.failed)
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        yield from self.rejected
+        yield from self.failed
 
     def add(self, queued: QueuedPod) -> None:
         (self.rejected if queued.rejectors else self.failed).push(queued)
@@ -103,21 +110,14 @@ class BackoffQueue:
     def pop_completed(self, now: float) -> Iterator[QueuedPod]:
         """Take the pods whose backoff is over."""
         for heap in (self.rejected, self.failed):
-            while (queued := heap.first()) is not None and self._leaves_at(queued) <= now:
+            while (queued := heap.first()) is not None and self.times.leaves_at(queued) <= now:
                 heap.pop()
                 yield queued
 
     def next_completion(self) -> float | None:
         """The time when the next pod's backoff ends."""
         first = [queued for heap in (self.rejected, self.failed) if (queued := heap.first()) is not None]
-        return min((self._leaves_at(queued) for queued in first), default=None)
-
-    def _leaves_at(self, queued: QueuedPod) -> float:
-        """The time of the check that notices the end of a pod's backoff."""
-        until = self.until(queued)
-        if self._window or until == NEVER:
-            return until + self._window
-        return self._start + math.ceil((until - self._start) / LOOK_EVERY) * LOOK_EVERY
+        return min((self.times.leaves_at(queued) for queued in first), default=None)
 
 
 class InFlight:

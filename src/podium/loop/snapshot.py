@@ -189,7 +189,7 @@ def _restore_queue(loop: SchedulerLoop, saved: SavedQueue) -> None:
     for one in saved.backoff:
         queue.backoff.add(_queued(one, loop))
     for one in saved.unschedulable:
-        queue.unschedulable.put(_queued(one, loop))
+        queue.put_unschedulable(_queued(one, loop))
 
 
 def _queued(saved: SavedPod, loop: SchedulerLoop) -> QueuedPod:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Protocol, Unpack
 
 import msgspec
@@ -23,10 +23,17 @@ from podium.memory import collector_relaxed
 from podium.model import Node, Object, PodDisruptionBudget, ResourceClaim
 from podium.timeline import controllers
 from podium.timeline._world import Surroundings, World
-from podium.timeline.events import AnyDue, ContinueDrain, TimedEvent, TimelineEvents, check_events, read_timeline
+from podium.timeline.events import (
+    FIRST_MOMENT,
+    AnyDue,
+    ContinueDrain,
+    TimedEvent,
+    TimelineEvents,
+    VirtualClock,
+    check_events,
+    read_timeline,
+)
 from podium.timeline.result import History, Life, Sample, TimelineResult, UtilisationSums
-
-FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Companion(Protocol):
@@ -77,17 +84,15 @@ class Timeline:
         self._checks_nodes = not read.is_record
 
     def _set_up(self, loop: SchedulerLoop, events: TimelineEvents, surroundings: Surroundings, epoch: datetime) -> None:
-        self.loop, self.epoch = loop, epoch
+        self.loop, self.clock = loop, VirtualClock(epoch=epoch)
         loop.extenders_bind = surroundings.extenders_bind
         loop.queue.try_groups()
         self.surroundings = surroundings
         self.history = History(loop, surroundings.sample_every)
-        self.world = World(loop, self.history, surroundings, self.moment)
-        self.clock = self.world.clock
+        self.world = World(loop, self.history, surroundings, self.clock)
         self.events = events
         self.next_event = 0
         """The number of events that have happened; the index of the next one."""
-        self._moment = (-1, "")
         self._companion: Companion | None = None
         self._checks_nodes = False
         """Whether events about nodes are still to be checked: a companion that joins may bring nodes."""
@@ -111,13 +116,6 @@ class Timeline:
     def now(self) -> float:
         """The simulated time, in seconds since the beginning."""
         return self.clock.now
-
-    def moment(self) -> str:
-        """The simulated time on the calendar, to the second."""
-        second = int(self.clock.now)
-        if self._moment[0] != second:
-            self._moment = second, (self.epoch + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return self._moment[1]
 
     def run(self, until: float | None = None) -> TimelineResult:
         """Simulate until a time, in seconds, or until nothing more happens; returns everything that has happened so
@@ -148,11 +146,12 @@ class Timeline:
 
     def _set_time(self, now: float) -> None:
         self.clock.now = now
-        self.loop.cluster.moment = self.epoch.timestamp() + now
+        self.loop.cluster.moment = self.clock.epoch.timestamp() + now
 
     def close(self) -> None:
-        """Close connections to extenders."""
+        """Close connections to extenders, and let go of the companion, which refers to this timeline."""
         self.loop.close()
+        self._companion = None
 
     def _next_time(self, until: float | None) -> float | None:
         """The time of the next event, action or retry; None at the end. Retries alone end some minutes after the last
@@ -277,7 +276,7 @@ def save_timeline(timeline: Timeline) -> bytes:
     snapshot = TimelineSnapshot(
         loop=take_snapshot(timeline.loop),
         now=timeline.now,
-        epoch=timeline.epoch,
+        epoch=timeline.clock.epoch,
         surroundings=timeline.surroundings,
         events=events_digest(timeline.events),
         next_event=timeline.next_event,

@@ -78,12 +78,8 @@ NO_SUCH_NODE = "which does not exist: the pod uses no resources until the node i
 class World:
     """The API server, the controllers and the kubelets of a simulated cluster, as far as the scheduler notices them."""
 
-    def __init__(
-        self, loop: SchedulerLoop, history: History, surroundings: Surroundings, moment: Callable[[], str]
-    ) -> None:
-        """`moment` returns the simulated calendar time."""
-        self.loop, self.history, self.surroundings, self._moment = loop, history, surroundings, moment
-        self.clock = VirtualClock()
+    def __init__(self, loop: SchedulerLoop, history: History, surroundings: Surroundings, clock: VirtualClock) -> None:
+        self.loop, self.history, self.surroundings, self.clock = loop, history, surroundings, clock
         self.controllers = Controllers(loop.cluster, loop.pods)
         self.disruptions = Disruptions(loop.cluster.store)
         self.held: dict[str, int] = {}
@@ -262,7 +258,7 @@ class World:
         pod = self.loop.pods[pod.key]
         life = self.history.bound(pod.key, node, attempts, self.clock.now)
         self._note("bind", pod=pod.key, node=node, waited=round_time(life.waited or 0.0), attempts=attempts)
-        status = replace(pod.status, phase=RUNNING, start_time=self._moment(), nominated_node_name="")
+        status = replace(pod.status, phase=RUNNING, start_time=self.clock.moment, nominated_node_name="")
         pod = replace(pod, spec=replace(pod.spec, node_name=node), status=status)
         self._update(pod)
         self._make_devices_ready(pod)
@@ -321,7 +317,7 @@ class World:
         grace = pod.spec.termination_grace_period_seconds
         takes = self.surroundings.termination if grace is None else min(self.surroundings.termination, grace)
         life = self.history.current[pod.key]
-        self._update(replace(pod, metadata=replace(pod.metadata, deletion_timestamp=self._moment())))
+        self._update(replace(pod, metadata=replace(pod.metadata, deletion_timestamp=self.clock.moment)))
         self.clock.plan(takes, Terminate(pod.key, life.serial))
         owner = pod.metadata.controller
         is_ordered = owner is not None and owner.kind == "StatefulSet"

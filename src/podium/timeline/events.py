@@ -7,7 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -25,6 +25,7 @@ from podium.timeline.controllers import WORKLOADS
 
 STDIN = "-"
 STDIN_NAME = "stdin"
+FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
 LIFETIME = "podium/lifetime"
 """The annotation of a pod that sets how long it runs."""
 
@@ -345,13 +346,22 @@ D = TypeVar("D", bound=Due)
 
 
 class VirtualClock:
-    """The simulated time, in seconds, and what is planned."""
+    """The simulated time, in seconds since `epoch`, and what is planned."""
 
-    def __init__(self, now: float = 0.0) -> None:
-        self.now = now
+    def __init__(self, now: float = 0.0, epoch: datetime = FIRST_MOMENT) -> None:
+        self.now, self.epoch = now, epoch
+        self._moment = (-1, "")
         self._planned = 0
         self._heap: list[ClockEntry] = []
         self._dues: dict[int, AnyDue] = {}
+
+    @property
+    def moment(self) -> str:
+        """The simulated time on the calendar, to the second."""
+        second = int(self.now)
+        if self._moment[0] != second:
+            self._moment = second, (self.epoch + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return self._moment[1]
 
     def plan(self, after: float, due: AnyDue) -> None:
         """Plan something `after` seconds from now."""
