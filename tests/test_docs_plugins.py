@@ -19,7 +19,7 @@ from podium.cli import app
 from podium.framework import EXTENSION_POINTS
 from podium.framework.registry import ENTRY_POINT_GROUP
 from podium.plugins import IN_TREE
-from podium.testing._check import MUST_DEFINE
+from podium.testing import MUST_DEFINE
 
 PAGE = (Path(__file__).parents[1] / "docs" / "plugins.md").read_text()
 MODULES = ("cheapest", "cheapest_arrays")

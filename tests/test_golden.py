@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from podium.recorded import Record, read_records, verify
-from podium.rules import NEWEST, RELEASE_NAMES
+from podium.rules.gates import NEWEST, RELEASE_NAMES
 
 GOLDEN = Path(__file__).parent / "golden"
 EVERY = 10

@@ -12,7 +12,7 @@ from podium.errors import InputError
 from podium.manifests import Objects, expand_workloads, workload_of
 from podium.manifests.apply import SCALED, scaled_workload
 from podium.manifests.defaults import Priorities
-from podium.manifests.expansion import Expansion
+from podium.manifests.workloads import Expansion
 from podium.model import CronJob, DaemonSet, Job, Node, Object, PersistentVolume, PersistentVolumeClaim, Pod, ReplicaSet
 from podium.model.objects import HOSTNAME, REGION, ZONE, JobSpec, JobStatus
 from podium.wording import did_you_mean, listed, near_names

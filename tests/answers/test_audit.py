@@ -15,7 +15,7 @@ from podium.answers import Audited, Finding, audit
 from podium.answers.audit import AUDIT_NAMES
 from podium.cluster import Cluster
 from podium.engine import Scheduler
-from podium.example.fleet import fleet
+from podium.example import fleet
 from podium.manifests import load
 from podium.model import Object
 

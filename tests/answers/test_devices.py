@@ -13,7 +13,7 @@ from podium import answers
 from podium.answers.devices import DeviceState, devices
 from podium.cluster import Cluster
 from podium.engine.simulation import simulate
-from podium.example.fleet import gpus_text
+from podium.example import gpus_text
 from podium.manifests import Objects, expand_workloads, load
 from podium.model import Pod, ResourceClaim
 

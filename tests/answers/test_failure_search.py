@@ -13,7 +13,7 @@ from podium.answers import Fate, fail, find_nodes, nodes_matching, worst_domain,
 from podium.answers.disruption import DISRUPTION_NAMES
 from podium.cluster import Cluster
 from podium.errors import InputError
-from podium.example.fleet import fleet
+from podium.example import fleet
 from podium.manifests import load
 
 SELECTED = {

@@ -11,7 +11,7 @@ import yaml
 
 from podium.cluster import Cluster
 from podium.engine import simulate
-from podium.example.fleet import fleet, fleet_text, shop_text
+from podium.example import fleet, fleet_text, shop_text
 from podium.manifests import Objects, expand_workloads, load
 from podium.model import (
     CSINode,

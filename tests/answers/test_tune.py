@@ -17,7 +17,7 @@ from podium.answers.search_space import ConfigurationSpace, TunedSettings
 from podium.cluster import Cluster
 from podium.engine import Simulation, simulate
 from podium.errors import InputError
-from podium.example.fleet import fleet
+from podium.example import fleet
 from podium.manifests import load
 from podium.plugins import IN_TREE
 from podium.present.tuning import to_lines, to_rows

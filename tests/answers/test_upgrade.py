@@ -14,11 +14,11 @@ from podium.answers.upgrade import NO_POOL, ChangeKind, pool_of
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.errors import ConfigError, InputError
-from podium.example.fleet import fleet_text
+from podium.example import fleet_text
 from podium.manifests import expand_workloads, load
 from podium.model import Object
 from podium.recorded import Case, decide, read_records
-from podium.rules import RELEASE_NAMES
+from podium.rules.gates import RELEASE_NAMES
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 FAMILIES = {

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from browser.serving import CHROMIUM, FLAGS, podium_running, written
-from podium.example.fleet import fleet
+from podium.example import fleet
 
 
 @pytest.fixture(scope="session")

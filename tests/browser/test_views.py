@@ -12,7 +12,7 @@ import pytest
 
 from browser.serving import until, written
 from cli.running import run
-from podium.example.fleet import fleet
+from podium.example import fleet
 
 Open = Callable[..., Any]
 POD = "batch/reindex-hdp6r"

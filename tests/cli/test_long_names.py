@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.example.fleet import fleet_text
+from podium.example import fleet_text
 from podium.present.text import (
     Column,
     Line,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from podium.rules import NEWEST
+from podium.rules.gates import NEWEST
 
 from .running import config, node, pod, run
 

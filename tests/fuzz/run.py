@@ -27,7 +27,7 @@ import msgspec
 
 from fuzz.mutations import as_bytes, damaged, mutated
 from podium.cli.app import TRACEBACK, app
-from podium.example.fleet import fleet_text, gpus_text, shop_text
+from podium.example import fleet_text, gpus_text, shop_text
 
 MOST_SECONDS = 10.0
 """Of processor time, as the machine may have other things to do."""

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from builders import make_pod
 from podium.manifests import Objects, expand_workloads, load, workload_of
-from podium.manifests.expansion import recreated
+from podium.manifests.workloads import recreated
 from podium.model import Deployment, Job, Pod, PodStatus, ReplicaSet
 
 from .objects import Fields, doc, names, pod_of, yaml_of

@@ -22,7 +22,8 @@ from podium.model.resources import (
     pod_resources,
     scheduler_units,
 )
-from podium.rules import RELEASE_NAMES, rules_of
+from podium.rules import rules_of
+from podium.rules.gates import RELEASE_NAMES
 
 MI = 2**20
 GI = 2**30

@@ -7,7 +7,7 @@ import pytest
 from builders import decide, make_node, make_pod, scores, with_args
 from podium.config.plugin_args import NodeResourcesBalancedAllocationArgs, ResourceSpec
 from podium.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from podium.testing._check import check_plugin
+from podium.testing import check_plugin
 
 PLUGIN = "NodeResourcesBalancedAllocation"
 

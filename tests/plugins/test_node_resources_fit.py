@@ -15,7 +15,7 @@ from podium.config.plugin_args import (
     UtilizationShapePoint,
 )
 from podium.plugins.node_resources_fit import NodeResourcesFit
-from podium.testing._check import check_plugin
+from podium.testing import check_plugin
 
 PLUGIN = "NodeResourcesFit"
 UNSCHEDULABLE, UNRESOLVABLE = "Unschedulable", "UnschedulableAndUnresolvable"

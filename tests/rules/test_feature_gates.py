@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from podium.errors import InputError
-from podium.rules import GATES, RELEASE_NAMES, gate_remarks, gates_of, read_gates, rules_of
-from podium.rules._gates import enabled_gates
+from podium.rules import rules_of
+from podium.rules.gates import GATES, RELEASE_NAMES, enabled_gates, gate_remarks, gates_of, read_gates
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from podium.errors import InputError
-from podium.rules import DIFFERENCES, GATES, NEWEST, RELEASE_NAMES, differences, rules_of, short_name, with_rule
+from podium.rules import DIFFERENCES, differences, rules_of, with_rule
+from podium.rules.gates import GATES, NEWEST, RELEASE_NAMES, short_name
 
 DOCS = Path(__file__).parents[2] / "docs" / "releases.md"
 

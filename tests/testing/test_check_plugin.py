@@ -11,7 +11,7 @@ from podium.framework import SUCCESS, CycleState, FilterPlugin, Plugin, ReserveP
 from podium.framework.plugin import points_of
 from podium.model import Pod
 from podium.plugins import IN_TREE
-from podium.testing._check import check_plugin
+from podium.testing import check_plugin
 from testing import broken_plugins as broken
 from user_plugins import USER_PLUGINS
 

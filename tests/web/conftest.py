@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from podium.example.fleet import fleet
+from podium.example import fleet
 from podium.manifests import load
 from podium.plugins import IN_TREE
 from podium.web.app import Server, application, workers_for

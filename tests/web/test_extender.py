@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from builders import make_node, make_pod
 from cli.running import run
 from podium import SUCCESS, FilterPlugin, ScorePlugin, Status
+from podium import extenders as extender
 from podium.cluster import Cluster
 from podium.config import NodeResourcesFitArgs
 from podium.engine import Scheduler
 from podium.errors import InputError, PodiumError
-from podium.extenders import extender
 from podium.framework import Registry
 from podium.model import Node, Pod
 from podium.plugins import IN_TREE

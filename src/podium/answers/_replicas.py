@@ -13,16 +13,17 @@ from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.engine.simulation import in_queue_order
 from podium.errors import ExtenderError, InputError, PluginError
-from podium.manifests.expansion import (
+from podium.manifests.workloads import (
     Expansion,
     claims_for,
     default_storage_class,
     ephemeral_claims,
+    expand_daemon_set,
+    ordinal_labels,
     recreated,
     stateful_claims,
     with_claims_as_volumes,
 )
-from podium.manifests.workloads import expand_daemon_set, ordinal_labels
 from podium.model.devices import ResourceClaimTemplate
 from podium.model.objects import DaemonSet, PersistentVolumeClaim, StatefulSet, StorageClass
 from podium.model.pod import Pod, belongs_to_node, is_of_daemon_set, is_recreated

@@ -8,11 +8,10 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from podium.manifests.apply import Applied
-from podium.manifests.expansion import Expansion
-from podium.manifests.replacement import (
+from podium.manifests.apply import (
     ON_DELETE,
     RECREATE,
+    Applied,
     RolledOut,
     added_replica_set,
     deployed_pods,
@@ -27,6 +26,7 @@ from podium.manifests.replacement import (
     scaled_sizes,
 )
 from podium.manifests.workloads import (
+    Expansion,
     current_replica_set,
     daemon_pod,
     new_replica_set,

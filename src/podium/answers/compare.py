@@ -25,8 +25,7 @@ from podium.manifests import Objects, workload_of
 from podium.model import Pod
 from podium.model.objects import ZONE
 from podium.model.pod import belongs_to_node
-from podium.rules import Difference, differences, with_rule
-from podium.rules.table import MESSAGES, QUEUE
+from podium.rules import MESSAGES, QUEUE, Difference, differences, with_rule
 
 if TYPE_CHECKING:
     from podium.autoscaling import NodeGroups

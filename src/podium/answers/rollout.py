@@ -22,11 +22,10 @@ from podium.engine.release import release_of
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.engine.simulation import Amounts, in_queue_order, requested_by_node, simulation_of
 from podium.manifests import Objects, expand_workloads, workload_of
-from podium.manifests.apply import Applied
-from podium.manifests.expansion import Expansion
-from podium.manifests.replacement import ROLLED_OUT, is_ready, kept_on_purpose, newest_time, with_changes_carried_out
+from podium.manifests.apply import ROLLED_OUT, Applied, is_ready, kept_on_purpose, newest_time, with_changes_carried_out
+from podium.manifests.workloads import Expansion
 from podium.model import DaemonSet, Deployment, Object, Pod, StatefulSet
-from podium.rules import is_at_least
+from podium.rules.gates import is_at_least
 
 SEVERAL_AT_ONCE_FROM = "v1.37"
 """From this release on, StatefulSets use maxUnavailable without a feature gate."""

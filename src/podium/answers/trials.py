@@ -26,7 +26,7 @@ from podium.engine.scheduler import SchedulerOptions
 from podium.engine.simulation import in_queue_order
 from podium.errors import ExtenderError, InputError, PluginError, PodiumError
 from podium.manifests import Objects, workload_of
-from podium.manifests.expansion import recreated
+from podium.manifests.workloads import recreated
 from podium.model import Pod
 from podium.model.objects import ZONE
 from podium.model.resources import CPU, MEMORY

@@ -13,7 +13,7 @@ from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import Framework, PodView
 from podium.framework.fast_paths import ForSomePods
 from podium.loop.cycle import SchedulerLoop
-from podium.manifests.expansion import claims_for, recreated
+from podium.manifests.workloads import claims_for, recreated
 from podium.model import Node, Object, Pod, ResourceClaimTemplate, ResourceSlice
 
 

@@ -8,10 +8,10 @@ from podium.cel import _syntax as syntax
 from podium.cel import _types as t
 from podium.cel._messages import MESSAGES
 from podium.cel._regex import compile_pattern
+from podium.cel._string_library import CLAUSES, clauses
 from podium.cel._syntax import fail, qualified_name
 from podium.cel._types import Library, Overload, Substitution, Type, list_of, map_of, optional_of, unwrap_optional
 from podium.cel._values import EvalError, TypeValue, type_name
-from podium.cel.functions.strings import CLAUSES, clauses
 
 # Names of types that may be written in an expression, and what they describe.
 _TYPES: dict[str, Type] = {each.name: each for each in (t.BOOL, t.INT, t.UINT, t.DOUBLE, t.STRING, t.BYTES, t.NULL)}

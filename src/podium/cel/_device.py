@@ -7,15 +7,17 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
+from podium.cel import _conversion_library as conversions
+from podium.cel import _kubernetes_library as kubernetes
+from podium.cel import _standard_library as standard
+from podium.cel import _string_library as strings
 from podium.cel import _types as t
-from podium.cel._calls import CostLimitError, Run
 from podium.cel._checker import Checker, validate
 from podium.cel._parser import parse
-from podium.cel._planner import Planner
+from podium.cel._planner import CostLimitError, Planner, Run
 from podium.cel._syntax import Call, Expr, Fold, ListLiteral, walk
 from podium.cel._types import BOOL, Library, Type, Wrapper, map_of
 from podium.cel._values import DomainMap, EvalError, QuantityValue, Semver, Value
-from podium.cel.functions import conversions, kubernetes, standard, strings
 from podium.errors import CelError
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from podium.cel import _types as t
+from podium.cel._conversion_library import to_text
 from podium.cel._types import Type, Wrapper, list_of, map_of
 from podium.cel._values import (
     EMPTY,
@@ -30,7 +31,6 @@ from podium.cel._values import (
     Url,
     Value,
 )
-from podium.cel.functions.conversions import to_text
 
 MESSAGE_COST = 40
 _NANOS = 10**9

@@ -10,7 +10,7 @@ import typer
 
 from podium.cli import options, simulate
 from podium.cli.output import Format, Output, fail_if
-from podium.rules import NEWEST
+from podium.rules.gates import NEWEST
 
 if TYPE_CHECKING:
     from podium.answers import Comparison, Condition, Upgrade, Way

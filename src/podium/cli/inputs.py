@@ -122,7 +122,7 @@ def read_objects(source: Source, *, carry_out: bool = True) -> Objects:
     """
     from podium.errors import InputError
     from podium.manifests import load
-    from podium.manifests.replacement import with_changes_carried_out
+    from podium.manifests.apply import with_changes_carried_out
     from podium.model import Node
 
     if not source.files:
@@ -177,7 +177,7 @@ def mention_ignored(what: str, ignored: Mapping[str, int]) -> None:
 def choose_release(wanted: WhichRelease, objects: Iterable[Object]) -> Release:
     """The release with this name, with feature gates switched; `auto` uses the newest kubelet's, and says so."""
     from podium.engine.release import known_crashes, release_of, release_of_nodes
-    from podium.rules import gate_remarks, read_gates
+    from podium.rules.gates import gate_remarks, read_gates
 
     name = wanted.release
     if name == AUTO:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 import typer
 
 from podium.cli.output import NODE_DOMAIN
-from podium.rules import NEWEST
+from podium.rules.gates import NEWEST
 
 if TYPE_CHECKING:
     from podium.engine.release import AnyRelease

@@ -14,7 +14,7 @@ import typer
 
 from podium.cli import options
 from podium.cli.output import progress
-from podium.rules import NEWEST
+from podium.rules.gates import NEWEST
 
 if TYPE_CHECKING:
     from podium.engine.release import Release
@@ -219,7 +219,7 @@ def example(
     output: Annotated[ManifestFormat, typer.Option("-o", "--output", help="What to write.")] = ManifestFormat.YAML,
 ) -> None:
     """Write an example cluster to stdout, for the commands that take -f."""
-    from podium.example.fleet import fleet_text, gpus_text, shop_text
+    from podium.example import fleet_text, gpus_text, shop_text
 
     text = {ExampleName.FLEET: fleet_text, ExampleName.GPUS: gpus_text, ExampleName.SHOP: shop_text}[cluster]
     sys.stdout.write(text(json=output is ManifestFormat.JSON))

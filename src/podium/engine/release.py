@@ -19,7 +19,8 @@ from podium.model import CSIStorageCapacity, DeviceClass, Node, Object, Persiste
 from podium.model.objects import BETA_STORAGE_CLASS
 from podium.plugins import IN_TREE
 from podium.plugins.dynamic_resources.extended_resources import backed_by
-from podium.rules import NEWEST, NEWEST_RULES, RELEASE_NAMES, VERSIONS, Rules, release_order, rules_of, short_name
+from podium.rules import NEWEST_RULES, Rules, rules_of
+from podium.rules.gates import NEWEST, RELEASE_NAMES, VERSIONS, release_order, short_name
 
 if TYPE_CHECKING:
     from podium.engine.decision import Decision

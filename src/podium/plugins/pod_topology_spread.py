@@ -16,8 +16,8 @@ from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.census import DomainTally
 from podium.cluster.columns import Ints, Mask, highest, lowest, round_half_away, rounded
 from podium.cluster.nodes import Representatives
+from podium.config.parse import MAX_NODE_SCORE
 from podium.config.plugin_args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
-from podium.config.types import MAX_NODE_SCORE
 from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.fast_paths import ByNodeLabels, ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin

@@ -11,7 +11,8 @@ from podium.errors import InputError
 from podium.present import comparison
 from podium.present.decision_text import TOP, WIDTH
 from podium.present.text import API_VERSION, Column, Line, Sentence, flowing, styled, table, to_csv, wrapped
-from podium.rules import DIFFERENCES, RELEASE_NAMES, Difference, gates_of
+from podium.rules import DIFFERENCES, Difference
+from podium.rules.gates import RELEASE_NAMES, gates_of
 from podium.wording import counted, joined
 
 SAID = {

@@ -12,9 +12,15 @@ import numpy as np
 from podium.cluster import NodeInfo, Nodes
 from podium.cluster.columns import Ints
 from podium.config.fields import Problems
-from podium.config.parse import check_extenders, ignored_resources
+from podium.config.parse import (
+    ExtenderConfig,
+    KubeSchedulerConfiguration,
+    PluginRef,
+    Profile,
+    check_extenders,
+    ignored_resources,
+)
 from podium.config.plugin_args import InterPodAffinityArgs
-from podium.config.types import ExtenderConfig, KubeSchedulerConfiguration, PluginRef, Profile
 from podium.engine.release import Options, ReleaseBehaviour, Setup
 from podium.errors import ConfigError, PluginError
 from podium.framework import CycleState, Plugin, Registry

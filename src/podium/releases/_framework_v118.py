@@ -11,10 +11,19 @@ import numpy as np
 from podium.cluster import Nodes
 from podium.cluster.columns import Ints
 from podium.config.fields import Fields, Problems
-from podium.config.parse import KIND, check_extenders, ignored_resources, in_call_order, read_component
+from podium.config.parse import (
+    KIND,
+    ExtenderConfig,
+    KubeSchedulerConfiguration,
+    PluginRef,
+    Profile,
+    check_extenders,
+    ignored_resources,
+    in_call_order,
+    read_component,
+)
 from podium.config.plugin_args import CPU_AND_MEMORY, InterPodAffinityArgs, PodTopologySpreadArgs
 from podium.config.profiles import V1BETA2
-from podium.config.types import ExtenderConfig, KubeSchedulerConfiguration, PluginRef, Profile
 from podium.engine.release import Options, ReleaseBehaviour, Setup
 from podium.errors import ConfigError, PluginError
 from podium.framework import CycleState, Plugin, PreFilterPlugin, PreScorePlugin, Registry, Status, Verdict

@@ -12,9 +12,8 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 from podium.config.fields import Fields, Problems, quote
-from podium.config.parse import read_extender
+from podium.config.parse import ExtenderConfig, read_extender
 from podium.config.plugin_args import ResourceSpec, UtilizationShapePoint
-from podium.config.types import ExtenderConfig
 from podium.errors import ConfigError
 from podium.framework import Plugin, Registry, Status
 from podium.releases.rules import OldReleaseRules

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from podium.config.fields import Problems
-from podium.config.parse import check_extenders
-from podium.config.types import PluginRef
+from podium.config.parse import PluginRef, check_extenders
 from podium.engine.release import Options, ReleaseBehaviour, Setup
 from podium.errors import ConfigError
 from podium.framework import FilterPlugin, Registry, ScorePlugin

@@ -12,7 +12,7 @@ from podium.cluster.store import claim_names, is_owned_by, made_ready, releases
 from podium.errors import InputError
 from podium.loop.cycle import SchedulerLoop
 from podium.loop.events import Event, EventType
-from podium.manifests.expansion import claims_for
+from podium.manifests.workloads import claims_for
 from podium.model.devices import ResourceClaim, ResourceClaimTemplate
 from podium.model.meta import Object
 from podium.model.objects import Deployment, Node, PodDisruptionBudget, ReplicaSet

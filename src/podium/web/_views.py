@@ -31,7 +31,7 @@ from podium.present.explanation import (
 from podium.present.html.page import SHOWN, Heading, Markup, bar, element, page, scrolling, section, table
 from podium.present.simulation import timeline_lines
 from podium.present.text import API_VERSION
-from podium.rules import RELEASE_NAMES
+from podium.rules.gates import RELEASE_NAMES
 from podium.timeline import Timeline, TimelineResult, read_timeline
 from podium.web import _questions as questions
 from podium.web._formulas import formulas

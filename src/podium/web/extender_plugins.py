@@ -12,7 +12,7 @@ from podium.cluster import Cluster, Nodes
 from podium.cluster.columns import Ints
 from podium.engine.release import CURRENT, AnyRelease, Options, release_of
 from podium.errors import InputError, PluginError
-from podium.extenders.extender import pod_uid
+from podium.extenders import pod_uid
 from podium.framework import SKIP, SUCCESS, Code, CycleState, Framework, Registry, Status
 from podium.framework.plugin import MAX_NODE_SCORE, PLUGIN_FAULTS
 from podium.framework.status import checked_numbers, checked_verdict

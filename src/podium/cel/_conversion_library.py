@@ -10,6 +10,7 @@ from fractions import Fraction
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from podium.cel import _types as types
+from podium.cel._standard_library import MAX_TIME, MIN_TIME, checked_int, checked_time, checked_uint
 from podium.cel._types import Library
 from podium.cel._values import (
     MAX_INT,
@@ -23,7 +24,6 @@ from podium.cel._values import (
     Uint,
     Value,
 )  # fmt: skip
-from podium.cel.functions.standard import MAX_TIME, MIN_TIME, checked_int, checked_time, checked_uint
 
 library = Library()
 declare = library.declare

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from podium.cel import _types as types
+from podium.cel._conversion_library import to_text
 from podium.cel._regex import compile_pattern
+from podium.cel._standard_library import checked_duration, checked_int, checked_uint, same
 from podium.cel._types import Library
 from podium.cel._values import (
     NONE,
@@ -24,8 +26,6 @@ from podium.cel._values import (
     from_key,
     type_name,
 )
-from podium.cel.functions.conversions import to_text
-from podium.cel.functions.standard import checked_duration, checked_int, checked_uint, same
 
 _CLAUSE = re.compile(r"%(?:%|(?:\.([0-9]+))?(.))", re.DOTALL)
 _PRECISION = 6

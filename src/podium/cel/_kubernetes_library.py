@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from podium.cel import _types as types
+from podium.cel._standard_library import checked_int
 from podium.cel._types import Library
 from podium.cel._values import (
     MAX_INT,
@@ -29,7 +30,6 @@ from podium.cel._values import (
     Url,
     Value,
 )
-from podium.cel.functions.standard import checked_int
 from podium.errors import QuantityError
 from podium.model.quantity import parse_quantity
 

@@ -1,1 +1,0 @@
-"""The functions that CEL expressions may call, one module per library."""
