@@ -28,7 +28,7 @@ from podium.model import (
     Service,
     StatefulSet,
 )
-from podium.plugins.spread_constraints import HARD
+from podium.plugins.pod_topology_spread import HARD
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from answers.test_rollout import Fields, daemon_set, numbered, owned, stateful_s
 from cli.running import node
 from podium.answers._rollout_controllers import Controller, DaemonSetController, StatefulSetController
 from podium.manifests import Objects, load
-from podium.manifests.apply import is_ready
+from podium.manifests.replacement import is_ready
 from podium.manifests.workloads import Expansion
 from podium.model import Object, Pod
 

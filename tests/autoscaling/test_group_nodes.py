@@ -14,14 +14,15 @@ from autoscaling.scaling import group
 from builders import make_node, make_object, make_pod
 from podium.autoscaling import read_node_groups
 from podium.autoscaling._group_nodes import (
+    TrialCluster,
     is_expendable,
     member,
     node_allows_removal,
+    replacement_of,
     strategy_allows_eviction,
     try_removal,
 )
 from podium.autoscaling._groups import NodeGroups
-from podium.autoscaling._trial_cluster import TrialCluster, replacement_of
 from podium.cluster import Cluster
 from podium.cluster.store import Store
 from podium.engine import Scheduler

@@ -17,8 +17,7 @@ from cluster.facts import facts
 from device_objects import make_claim, make_class, make_slice, using
 from podium import Timeline, load
 from podium.autoscaling import Autoscaler, read_node_groups
-from podium.autoscaling._group_nodes import CloudProvider, Member
-from podium.autoscaling._trial_cluster import OnlyNodes, TrialCluster
+from podium.autoscaling._group_nodes import CloudProvider, Member, OnlyNodes, TrialCluster
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.loop import SchedulerLoop

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from podium.config.parse import ExtenderConfig
+from podium.config.types import ExtenderConfig
 
 
 @dataclass(frozen=True)

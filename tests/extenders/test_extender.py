@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from podium.config.parse import ExtenderConfig, ManagedResource
+from podium.config.types import ExtenderConfig, ManagedResource
 from podium.errors import ExtenderError
 from podium.extenders import Extender, FilterResult, Victims
 from podium.model import Container, Node, NodeStatus, ObjectMeta, Pod, PodSpec, ResourceRequirements

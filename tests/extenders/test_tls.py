@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from podium.config.parse import TLSConfig
+from podium.config.types import TLSConfig
 from podium.errors import ConfigError, ExtenderError
 from podium.extenders import Extender, FilterResult
 from podium.extenders.transport import tls_context

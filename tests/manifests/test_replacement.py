@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from builders import make_pod
 from podium.manifests import load
-from podium.manifests.apply import (
+from podium.manifests.replacement import (
     first_to_go,
     is_ready,
     kept_on_purpose,

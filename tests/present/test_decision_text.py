@@ -10,7 +10,7 @@ from podium.engine import Decision, PluginScores
 from podium.engine.decision import Eviction, lead, not_looked_at, ranking, runner_up
 from podium.framework import Status
 from podium.plugins import IN_TREE
-from podium.present.decision_text import explain, rejections, words
+from podium.present.explanation import explain, rejections, words
 
 FULL = Status.unschedulable("Insufficient cpu")._replace(plugin="NodeResourcesFit")
 SMALL = Status.unresolvable("Insufficient cpu")._replace(plugin="NodeResourcesFit")

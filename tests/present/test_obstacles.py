@@ -12,8 +12,7 @@ from podium.engine import Scheduler
 from podium.engine.decision import Eviction
 from podium.framework.suggested_change import Obstacle
 from podium.model import Object, Pod
-from podium.present.decision_text import summarized
-from podium.present.explanation import Explained, explain_pod
+from podium.present.explanation import Explained, explain_pod, summarized
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 

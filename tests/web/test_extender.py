@@ -23,8 +23,7 @@ from podium.errors import InputError, PodiumError
 from podium.framework import Registry
 from podium.model import Node, Pod
 from podium.plugins import IN_TREE
-from podium.web.extender import ExtenderServer, NameTable, extender_application
-from podium.web.extender_plugins import PluginVerbs, extender_framework
+from podium.web.extender import ExtenderServer, NameTable, PluginVerbs, extender_application, extender_framework
 from web.calling import Caller
 
 

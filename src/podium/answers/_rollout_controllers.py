@@ -8,10 +8,10 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from podium.manifests.apply import (
+from podium.manifests.apply import Applied
+from podium.manifests.replacement import (
     ON_DELETE,
     RECREATE,
-    Applied,
     RolledOut,
     added_replica_set,
     deployed_pods,

@@ -22,7 +22,8 @@ from podium.engine.release import release_of
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.engine.simulation import Amounts, in_queue_order, requested_by_node, simulation_of
 from podium.manifests import Objects, expand_workloads, workload_of
-from podium.manifests.apply import ROLLED_OUT, Applied, is_ready, kept_on_purpose, newest_time, with_changes_carried_out
+from podium.manifests.apply import Applied
+from podium.manifests.replacement import ROLLED_OUT, is_ready, kept_on_purpose, newest_time, with_changes_carried_out
 from podium.manifests.workloads import Expansion
 from podium.model import DaemonSet, Deployment, Object, Pod, StatefulSet
 from podium.rules.gates import is_at_least

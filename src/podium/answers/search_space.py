@@ -199,7 +199,7 @@ class PolicySpace:
 
     def weight_of(self, plugin: str) -> str:
         """The name of a plugin's weight; in v1.18, plugins replace the priorities, some plugins several of them."""
-        from podium.releases.policy_v118 import PRIORITIES
+        from podium.releases.policy import PRIORITIES
 
         scaling = {*self.strategies, *(PRIORITIES.get(each, PLUGIN) for each in self.strategies)}
         for entry in self._entries:
@@ -262,7 +262,7 @@ class V1Alpha2Space:
             raise InputError(f"profile {self.profile!r} has no plugin whose weight matters: there is nothing to tune")
 
     def _settings_of(self, profile: Profile) -> TunedSettings:
-        from podium.releases.resource_priorities import RatioArgs
+        from podium.releases.priorities import RatioArgs
 
         weights = {ref.name: ref.weight for ref in profile.points["score"] if ref.name not in LEFT_ALONE}
         scaling = [name for name in weights if name in self.strategies]

@@ -10,9 +10,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from podium.autoscaling._group_nodes import NEVER, CloudProvider, Member, is_expendable, may_be_removed, try_removal
+from podium.autoscaling._group_nodes import (
+    NEVER,
+    CloudProvider,
+    Member,
+    TrialCluster,
+    is_expendable,
+    may_be_removed,
+    try_removal,
+)
 from podium.autoscaling._groups import EMPTY, UNDERUTILIZED, NodeGroup, NodeGroups
-from podium.autoscaling._trial_cluster import TrialCluster
 from podium.model import Pod
 from podium.model.quantity import parse_quantity
 from podium.model.resources import CPU, MEMORY, pod_resources, scheduler_units

@@ -132,7 +132,7 @@ def _each_alone(
     """Count every workload on its own; exit code 1 if one of them has too little room."""
     from podium.cli.output import emit, text_width, write_report
     from podium.present.capacity import workload_document, workload_lines, workload_rows
-    from podium.present.html.reports import workload_capacity_page
+    from podium.present.html_reports import workload_capacity_page
 
     found = asked.count_each(cluster, settings)
     if not write_report(html, lambda: workload_capacity_page(found, at_least=asked.at_least)):
@@ -156,7 +156,7 @@ def _read_mix(text: str) -> list[int]:
 
 
 def _page(answer: Capacity | None, needed: NodesNeeded | None, at_least: int) -> str:
-    from podium.present.html.reports import capacity_page
+    from podium.present.html_reports import capacity_page
 
     return capacity_page(answer, needed, at_least=at_least)
 

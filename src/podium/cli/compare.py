@@ -291,7 +291,7 @@ def _pod_count(way: Way, replay: bool) -> int:
 
 
 def _page(comparison: Comparison) -> str:
-    from podium.present.html.reports import comparison_page
+    from podium.present.html_reports import comparison_page
 
     return comparison_page(comparison)
 
@@ -372,7 +372,7 @@ def _decide_by_both(cluster: Cluster, given: ConfigSource, **settings: Any) -> U
 
 
 def _upgrade_page(found: Upgrade) -> str:
-    from podium.present.html.reports import upgrade_page
+    from podium.present.html_reports import upgrade_page
 
     return upgrade_page(found)
 

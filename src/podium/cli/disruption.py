@@ -145,7 +145,7 @@ def _show(found: Disruption | WorstCase, conditions: Sequence[Condition], wanted
     from podium.answers import WorstCase
     from podium.cli.output import emit, text_width, with_conditions, write_report
     from podium.present.disruption import to_document, to_lines, to_rows, worst_lines
-    from podium.present.html.reports import disruption_page
+    from podium.present.html_reports import disruption_page
 
     if write_report(wanted.html, lambda: disruption_page(found)):
         return
@@ -198,7 +198,7 @@ def audit(
 
 
 def _page(found: Audit) -> str:
-    from podium.present.html.reports import audit_page
+    from podium.present.html_reports import audit_page
 
     return audit_page(found)
 

@@ -99,7 +99,7 @@ def _shared_results(first: Decision, second: Decision) -> str:
 
 
 def _page(explained: Explained) -> str:
-    from podium.present.html.reports import explanation_page
+    from podium.present.html_reports import explanation_page
 
     return explanation_page(explained)
 
@@ -157,7 +157,7 @@ def why_not(
 
 
 def _why_not_page(answer: WhyNot) -> str:
-    from podium.present.html.reports import why_not_page
+    from podium.present.html_reports import why_not_page
 
     return why_not_page(answer)
 

@@ -122,7 +122,7 @@ def read_objects(source: Source, *, carry_out: bool = True) -> Objects:
     """
     from podium.errors import InputError
     from podium.manifests import load
-    from podium.manifests.apply import with_changes_carried_out
+    from podium.manifests.replacement import with_changes_carried_out
     from podium.model import Node
 
     if not source.files:

@@ -12,8 +12,7 @@ from podium.cli import options
 
 if TYPE_CHECKING:
     from podium.manifests import Objects
-    from podium.web.extender import ExtenderServer
-    from podium.web.extender_plugins import PluginVerbs
+    from podium.web.extender import ExtenderServer, PluginVerbs
     from podium.web.serving import Alongside, Listening
 
 
@@ -202,7 +201,7 @@ def _verbs(
     """The extender's plugins, at the verbs that they serve."""
     from podium.cli.inputs import choose_release, find_config, registry_with
     from podium.errors import InputError
-    from podium.web.extender_plugins import PluginVerbs, extender_framework
+    from podium.web.extender import PluginVerbs, extender_framework
 
     registry = registry_with([plugin for plugin in plugins if ":" in plugin])
     wanted = [plugin for plugin in plugins if ":" not in plugin]

@@ -93,7 +93,8 @@ class Simulated(NamedTuple):
 def _scaled(objects: Objects, bound: Bound | None) -> Objects:
     """The objects, with every workload of an autoscaler at the requested bound."""
     from podium.cli.output import warn
-    from podium.manifests.apply import SCALED, scaled_by_autoscalers
+    from podium.manifests.apply import SCALED
+    from podium.manifests.replacement import scaled_by_autoscalers
     from podium.model import HorizontalPodAutoscaler
 
     if bound is None:
@@ -117,7 +118,7 @@ def _at_once(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> 
     from podium.engine import simulate
     from podium.engine.simulation import simulation_of
     from podium.manifests import expand_workloads
-    from podium.manifests.apply import with_changes_carried_out
+    from podium.manifests.replacement import with_changes_carried_out
 
     expanded = expand_workloads(with_changes_carried_out(objects))
     mention(expanded, verbose=verbose, assume_volumes=settings.assume_volumes)
@@ -134,7 +135,7 @@ def _step_by_step(objects: Objects, settings: SchedulerOptions, *, verbose: bool
     from podium.cli.inputs import mention
     from podium.cli.output import warn
     from podium.manifests import expand_workloads
-    from podium.manifests.apply import ROLLED_OUT, with_changes_carried_out
+    from podium.manifests.replacement import ROLLED_OUT, with_changes_carried_out
 
     expanded = expand_workloads(with_changes_carried_out(objects))
     mention(expanded, verbose=verbose, assume_volumes=settings.assume_volumes)
@@ -145,7 +146,7 @@ def _step_by_step(objects: Objects, settings: SchedulerOptions, *, verbose: bool
 
 
 def _page(found: Simulated) -> str:
-    from podium.present.html.reports import simulation_page
+    from podium.present.html_reports import simulation_page
 
     return simulation_page(found.simulation, found.changes)
 
@@ -258,8 +259,8 @@ def _check(chosen: TimelineOptions, files: Sequence[str]) -> None:
 def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options.AllSchedulerOptions) -> Timeline:
     from podium.cli.inputs import mention, mention_ignored, registry_with, scheduler_options
     from podium.manifests import Objects, load
-    from podium.manifests.apply import with_changes_carried_out
     from podium.manifests.files import read_bytes
+    from podium.manifests.replacement import with_changes_carried_out
     from podium.timeline import Timeline, read_timeline, resume_timeline
     from podium.wording import counted
 

@@ -311,7 +311,7 @@ def _document(file: str | None, objects: Objects, registry: Registry, release: R
 
 
 def _tune_page(found: Tuning | TimelineTuning) -> str:
-    from podium.present.html.reports import tuning_page
+    from podium.present.html_reports import tuning_page
 
     return tuning_page(found)
 

@@ -1,19 +1,6 @@
 """KubeSchedulerConfiguration: types, strict reading, defaults, validation."""
 
-from podium.config.parse import (
-    EXTENSION_POINTS,
-    STORAGE_PLUGINS,
-    ExtenderConfig,
-    KnownPlugins,
-    KubeSchedulerConfiguration,
-    ManagedResource,
-    PluginRef,
-    Profile,
-    TLSConfig,
-    default_config,
-    ignoring,
-    parse_config,
-)
+from podium.config.parse import STORAGE_PLUGINS, default_config, ignoring, parse_config
 from podium.config.plugin_args import (
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
@@ -26,6 +13,16 @@ from podium.config.plugin_args import (
     ScoringStrategy,
     UtilizationShapePoint,
     VolumeBindingArgs,
+)
+from podium.config.types import (
+    EXTENSION_POINTS,
+    ExtenderConfig,
+    KnownPlugins,
+    KubeSchedulerConfiguration,
+    ManagedResource,
+    PluginRef,
+    Profile,
+    TLSConfig,
 )
 
 __all__ = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from podium.config.fields import SECOND, Fields, Problems
-from podium.config.parse import MAX_NODE_SCORE
+from podium.config.types import MAX_NODE_SCORE
 from podium.model import (
     LabelSelector,
     NodeAffinity,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from podium.config.fields import Fields, Problems, quote
-from podium.config.parse import EXTENSION_POINTS, MAX_NODE_SCORE, KnownPlugins, PluginRef, Profile
 from podium.config.plugin_args import NodeResourcesFitArgs, check_args, check_fit_args, read_args, readers
+from podium.config.types import EXTENSION_POINTS, MAX_NODE_SCORE, KnownPlugins, PluginRef, Profile
 from podium.errors import InputError
 from podium.model.pod import DEFAULT_SCHEDULER_NAME
 from podium.model.quantity import MAX_INT64, int64

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from podium.engine._dry_runs import Candidate
 from podium.engine._evaluation import Evaluation
 from podium.engine._feasible_rows import status_counts
-from podium.engine.preemption.dry_runs import Candidate
 from podium.engine.release import FIT_ERROR, FitError
 from podium.framework import Code, Status
 from podium.framework.status import ObjectChange
@@ -153,8 +153,8 @@ class Decision:
         every_node: bool = False,
         per_node: bool = False,
     ) -> str:
-        """The decision in words and tables; see `podium.present.decision_text.explain`."""
-        from podium.present.decision_text import explain
+        """The decision in words and tables; see `podium.present.explanation.explain`."""
+        from podium.present.explanation import explain
 
         lines = explain(self, width=width, wide=wide, every_node=every_node, per_node=per_node)
         return "\n".join(line.text for line in lines)

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import msgspec
 
-from podium.config.parse import MAX_NODE_SCORE
+from podium.config.types import MAX_NODE_SCORE
 from podium.errors import ExtenderError
 from podium.model import Node, Object, Pod
 from podium.model.quantity import INT64, int64
 from podium.wording import one_line
 
 if TYPE_CHECKING:
-    from podium.config.parse import ExtenderConfig
+    from podium.config.types import ExtenderConfig
 
 
 class WireError(ValueError):

@@ -15,12 +15,12 @@ from urllib.parse import unquote
 
 import httpx2
 
-from podium.config.parse import DEFAULT_EXTENDER_TIMEOUT
+from podium.config.types import DEFAULT_EXTENDER_TIMEOUT
 from podium.errors import ConfigError, ExtenderError
 from podium.wording import one_line
 
 if TYPE_CHECKING:
-    from podium.config.parse import ExtenderConfig, TLSConfig
+    from podium.config.types import ExtenderConfig, TLSConfig
 
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)

@@ -12,7 +12,7 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.cluster.pods import NO_TERMS, HostPort
-from podium.config.parse import MAX_NODE_SCORE as MAX_NODE_SCORE
+from podium.config.types import MAX_NODE_SCORE as MAX_NODE_SCORE
 from podium.errors import PluginError, PodiumError
 from podium.framework.status import (
     SUCCESS,

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from podium.cluster import Nodes
 from podium.cluster.columns import Ints
-from podium.config.parse import Profile
+from podium.config.types import Profile
 from podium.errors import ConfigError, InputError, PluginError, PodiumError
 from podium.framework import plugin as points
 from podium.framework.plugin import CycleState, FilterPlugin, Plugin, PreScorePlugin, ReservePlugin, ScorePlugin

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from msgspec.structs import replace
 
 from podium.cluster import Cluster, PodInfo
-from podium.config.parse import KubeSchedulerConfiguration
+from podium.config.types import KubeSchedulerConfiguration
 from podium.framework.status import Status
 from podium.model import ContainerImage, Node, Object, Pod, Taint, Toleration
 from podium.model.objects import HOSTNAME

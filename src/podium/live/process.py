@@ -19,7 +19,7 @@ import msgspec
 from aiohttp import web
 
 from podium.config import KubeSchedulerConfiguration
-from podium.config.parse import LeaderElection
+from podium.config.types import LeaderElection
 from podium.errors import InputError, PodiumError
 from podium.live._client import ApiClient, ApiError
 from podium.live._metrics import CONTENT_TYPE

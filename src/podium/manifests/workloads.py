@@ -1,5 +1,5 @@
-"""The pods that Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs create: owners, names, claims from
-templates, and the pod of a template.
+"""The pods that Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs create: owners, names, claims
+from templates, and the pod of a template.
 """
 
 from __future__ import annotations

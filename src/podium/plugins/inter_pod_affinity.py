@@ -14,8 +14,8 @@ from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.census import DomainTally, Matching, Owning, Scope, TermKind
 from podium.cluster.columns import Ints, Mask, highest, lowest
 from podium.cluster.pods import Term, affinity_terms
-from podium.config.parse import MAX_NODE_SCORE
 from podium.config.plugin_args import InterPodAffinityArgs
+from podium.config.types import MAX_NODE_SCORE
 from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.fast_paths import ByNodeLabels, ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin

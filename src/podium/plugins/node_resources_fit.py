@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints, divisors, is_any, round_half_away
-from podium.config.parse import MAX_NODE_SCORE
 from podium.config.plugin_args import (
     LEAST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
@@ -21,6 +20,7 @@ from podium.config.plugin_args import (
     ScoringStrategy,
     value_on_shape,
 )
+from podium.config.types import MAX_NODE_SCORE
 from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from podium.framework.status import PASSED, SUCCESS, PreFilterResult, Status, Verdict

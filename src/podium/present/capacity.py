@@ -14,7 +14,7 @@ from podium.answers.devices import Devices, DeviceState, DeviceStatus
 from podium.model import Pod
 from podium.model.quantity import format_quantity, parse_quantity, value
 from podium.model.resources import CPU, MEMORY, is_scalar_resource, pod_resources
-from podium.present.decision_text import NAMED, TOP, WIDTH, rejections, summarized
+from podium.present.explanation import NAMED, TOP, WIDTH, rejections, summarized
 from podium.present.text import (
     API_VERSION,
     Column,

@@ -9,7 +9,7 @@ from typing import Any
 from podium.answers import Comparison, Measures, Move, SpreadChange
 from podium.answers.compare import TimelineComparison
 from podium.model.resources import CPU, MEMORY
-from podium.present.decision_text import TOP, WIDTH
+from podium.present.explanation import TOP, WIDTH
 from podium.present.text import (
     API_VERSION,
     Column,

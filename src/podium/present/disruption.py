@@ -9,7 +9,7 @@ from typing import Any
 from podium.answers import Audit, Audited, Disrupted, Disruption, Fate, Finding, SpecConstraint, WorstCase
 from podium.answers.disruption import DELETE_EMPTY_DIR_DATA, FORCE, IGNORE_DAEMON_SETS, DrainFlag
 from podium.model.objects import REGION, ZONE
-from podium.present.decision_text import NAMED, TOP, WIDTH
+from podium.present.explanation import NAMED, TOP, WIDTH
 from podium.present.text import (
     API_VERSION,
     Column,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from podium.engine.decision import Scored, ranking, scored
 from podium.errors import InputError
-from podium.present.decision_text import NAMED, NO_OBSTACLES, TOP, Obstacles, rejections, summarized, words
-from podium.present.html.page import Cell, Heading, Markup, element, table
+from podium.present.explanation import NAMED, NO_OBSTACLES, TOP, Obstacles, rejections, summarized, words
+from podium.present.html_page import Cell, Heading, Markup, element, table
 from podium.wording import counted, listed
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from podium.answers.rollout import ChangedObject, RolloutStep
 from podium.engine import PlacedClaim, Placement, Simulation, Usage
 from podium.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from podium.present.decision_text import NAMED, TOP, WIDTH
+from podium.present.explanation import NAMED, TOP, WIDTH
 from podium.present.plot import time_label
 from podium.present.text import (
     API_VERSION,

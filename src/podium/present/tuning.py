@@ -8,7 +8,7 @@ from typing import Any
 
 from podium.answers import TimelineTuning, Trial, Tuning
 from podium.present.comparison import measure_lines, move_lines, responsible, timeline_lines
-from podium.present.decision_text import WIDTH
+from podium.present.explanation import WIDTH
 from podium.present.text import API_VERSION, Column, Line, styled, table, to_csv, wrapped
 from podium.sweep import Group, Spread, SweepResult
 from podium.sweep.running import described

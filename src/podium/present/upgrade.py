@@ -9,7 +9,7 @@ from podium.answers.upgrade import TOGETHER, Changed, ChangeGroup, ChangeKind, U
 from podium.engine.release import OLD_RELEASES, release_of
 from podium.errors import InputError
 from podium.present import comparison
-from podium.present.decision_text import TOP, WIDTH
+from podium.present.explanation import TOP, WIDTH
 from podium.present.text import API_VERSION, Column, Line, Sentence, flowing, styled, table, to_csv, wrapped
 from podium.rules import DIFFERENCES, Difference
 from podium.rules.gates import RELEASE_NAMES, gates_of

@@ -12,15 +12,9 @@ import numpy as np
 from podium.cluster import NodeInfo, Nodes
 from podium.cluster.columns import Ints
 from podium.config.fields import Problems
-from podium.config.parse import (
-    ExtenderConfig,
-    KubeSchedulerConfiguration,
-    PluginRef,
-    Profile,
-    check_extenders,
-    ignored_resources,
-)
+from podium.config.parse import check_extenders, ignored_resources
 from podium.config.plugin_args import InterPodAffinityArgs
+from podium.config.types import ExtenderConfig, KubeSchedulerConfiguration, PluginRef, Profile
 from podium.engine.release import Options, ReleaseBehaviour, Setup
 from podium.errors import ConfigError, PluginError
 from podium.framework import CycleState, Plugin, Registry
@@ -29,14 +23,6 @@ from podium.model import Pod
 from podium.model.pod import DEFAULT_SCHEDULER_NAME
 from podium.plugins.queue_and_bind import DefaultBinder, PrioritySort
 from podium.releases._framework_v118 import FirstInFirstOut
-from podium.releases._node_priorities import (
-    EqualPriority,
-    ImageLocalityPriority,
-    NodeAffinityPriority,
-    NodeLabelPriority,
-    NodePreferAvoidPodsPriority,
-    TaintTolerationPriority,
-)
 from podium.releases._predicates import (
     CheckNodeCondition,
     CheckNodeDiskPressure,
@@ -53,29 +39,28 @@ from podium.releases._predicates import (
     PodFitsResources,
     PodToleratesNodeTaints,
 )
-from podium.releases._service_affinity import (
+from podium.releases._topology import (
     CheckServiceAffinity,
+    InterPodAffinityPriority,
+    MatchInterPodAffinity,
     SelectorSpreadPriority,
     ServiceAffinityArgs,
     ServiceAntiAffinity,
     ServiceSpreadingPriority,
 )
-from podium.releases._topology import InterPodAffinityPriority, MatchInterPodAffinity
-from podium.releases._volume_limits import (
+from podium.releases._volume_predicates import (
+    CheckVolumeBinding,
+    LocalVolumeArgs,
     MaxAzureDiskVolumeCount,
     MaxCinderVolumeCount,
     MaxCSIVolumeCount,
     MaxEBSVolumeCount,
     MaxGCEPDVolumeCount,
-    VolumeLimitArgs,
-)
-from podium.releases._volume_predicates import (
-    CheckVolumeBinding,
-    LocalVolumeArgs,
     NoDiskConflict,
     NoVolumeNodeConflict,
     NoVolumeZoneConflict,
     PodPassesBasicChecks,
+    VolumeLimitArgs,
 )
 from podium.releases.policy import (
     Policy,
@@ -86,13 +71,19 @@ from podium.releases.policy import (
     serving,
     shape_problem,
 )
-from podium.releases.resource_priorities import (
+from podium.releases.priorities import (
     BalancedResourceAllocation,
+    EqualPriority,
+    ImageLocalityPriority,
     LeastRequestedPriority,
     MostRequestedPriority,
+    NodeAffinityPriority,
+    NodeLabelPriority,
+    NodePreferAvoidPodsPriority,
     RatioArgs,
     RequestedToCapacityRatioPriority,
     ResourceLimitsPriority,
+    TaintTolerationPriority,
 )
 from podium.releases.rules import FIRST_DEFAULT_PRIORITIES, V1_8, V1_14, OldReleaseRules, of_release
 

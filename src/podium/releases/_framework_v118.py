@@ -11,19 +11,10 @@ import numpy as np
 from podium.cluster import Nodes
 from podium.cluster.columns import Ints
 from podium.config.fields import Fields, Problems
-from podium.config.parse import (
-    KIND,
-    ExtenderConfig,
-    KubeSchedulerConfiguration,
-    PluginRef,
-    Profile,
-    check_extenders,
-    ignored_resources,
-    in_call_order,
-    read_component,
-)
+from podium.config.parse import KIND, check_extenders, ignored_resources, in_call_order, read_component
 from podium.config.plugin_args import CPU_AND_MEMORY, InterPodAffinityArgs, PodTopologySpreadArgs
 from podium.config.profiles import V1BETA2
+from podium.config.types import ExtenderConfig, KubeSchedulerConfiguration, PluginRef, Profile
 from podium.engine.release import Options, ReleaseBehaviour, Setup
 from podium.errors import ConfigError, PluginError
 from podium.framework import CycleState, Plugin, PreFilterPlugin, PreScorePlugin, Registry, Status, Verdict
@@ -32,13 +23,16 @@ from podium.model import Pod, TopologySpreadConstraint
 from podium.model.meta import qualified_name_errors
 from podium.model.pod import DEFAULT_SCHEDULER_NAME
 from podium.plugins.queue_and_bind import DefaultBinder, PrioritySort
-from podium.releases import _node_priorities as node_priorities
 from podium.releases import _predicates as predicates
-from podium.releases import _volume_limits as volume_limits
 from podium.releases import _volume_predicates as volume_predicates
-from podium.releases import resource_priorities
-from podium.releases._service_affinity import DefaultPodTopologySpread, ServiceAffinity, ServiceAffinityArgs
-from podium.releases._topology import LegacyInterPodAffinity, LegacyPodTopologySpread
+from podium.releases import priorities
+from podium.releases._topology import (
+    DefaultPodTopologySpread,
+    LegacyInterPodAffinity,
+    LegacyPodTopologySpread,
+    ServiceAffinity,
+    ServiceAffinityArgs,
+)
 from podium.releases.policy import PolicyProblems, read_policy_extenders, read_ratio, shape_problem
 from podium.releases.rules import V1_18, of_release
 
@@ -124,13 +118,13 @@ def _pod_topology_spread(fields: Fields, problems: PolicyProblems) -> PodTopolog
     return PodTopologySpreadArgs(default_constraints=tuple(found), defaulting_type="List")
 
 
-def _ratio(fields: Fields, problems: PolicyProblems) -> resource_priorities.RatioArgs:
+def _ratio(fields: Fields, problems: PolicyProblems) -> priorities.RatioArgs:
     given = read_ratio(fields, problems)
     problem = shape_problem(given.shape)
     if problem:
         problems.add("", problem)
     resources = {spec.name: spec for spec in given.resources}
-    return resource_priorities.RatioArgs(shape=given.shape, resources=tuple(resources.values()) or CPU_AND_MEMORY)
+    return priorities.RatioArgs(shape=given.shape, resources=tuple(resources.values()) or CPU_AND_MEMORY)
 
 
 def _service_affinity(fields: Fields, problems: PolicyProblems) -> ServiceAffinityArgs:
@@ -150,41 +144,41 @@ _READERS: dict[str, Callable[[Fields, PolicyProblems], object]] = {
 }
 
 
-class NodeAffinity(predicates.MatchNodeSelector, node_priorities.NodeAffinityPriority):
+class NodeAffinity(predicates.MatchNodeSelector, priorities.NodeAffinityPriority):
     """Reject nodes that the pod's selector or required affinity excludes; prefer nodes that meet its preferences."""
 
 
-class NodeLabel(predicates.CheckNodeLabelPresence, node_priorities.NodeLabelPriority):
+class NodeLabel(predicates.CheckNodeLabelPresence, priorities.NodeLabelPriority):
     """Reject, or prefer, nodes for labels they have or lack."""
 
 
-class TaintToleration(predicates.PodToleratesNodeTaints, node_priorities.TaintTolerationPriority):
+class TaintToleration(predicates.PodToleratesNodeTaints, priorities.TaintTolerationPriority):
     """Reject nodes with a taint that the pod does not tolerate; prefer nodes with fewer PreferNoSchedule taints."""
 
 
 _NAMES: dict[str, type[Plugin]] = {
-    "AzureDiskLimits": volume_limits.MaxAzureDiskVolumeCount,
-    "CinderLimits": volume_limits.MaxCinderVolumeCount,
+    "AzureDiskLimits": volume_predicates.MaxAzureDiskVolumeCount,
+    "CinderLimits": volume_predicates.MaxCinderVolumeCount,
     "DefaultPodTopologySpread": DefaultPodTopologySpread,
-    "EBSLimits": volume_limits.MaxEBSVolumeCount,
-    "EqualPriority": node_priorities.EqualPriority,
-    "GCEPDLimits": volume_limits.MaxGCEPDVolumeCount,
-    "ImageLocality": node_priorities.ImageLocalityPriority,
+    "EBSLimits": volume_predicates.MaxEBSVolumeCount,
+    "EqualPriority": priorities.EqualPriority,
+    "GCEPDLimits": volume_predicates.MaxGCEPDVolumeCount,
+    "ImageLocality": priorities.ImageLocalityPriority,
     "InterPodAffinity": LegacyInterPodAffinity,
     "NodeAffinity": NodeAffinity,
     "NodeLabel": NodeLabel,
     "NodeName": predicates.HostName,
     "NodePorts": predicates.PodFitsHostPorts,
-    "NodePreferAvoidPods": node_priorities.NodePreferAvoidPodsPriority,
-    "NodeResourceLimits": resource_priorities.ResourceLimitsPriority,
-    "NodeResourcesBalancedAllocation": resource_priorities.BalancedResourceAllocation,
+    "NodePreferAvoidPods": priorities.NodePreferAvoidPodsPriority,
+    "NodeResourceLimits": priorities.ResourceLimitsPriority,
+    "NodeResourcesBalancedAllocation": priorities.BalancedResourceAllocation,
     "NodeResourcesFit": predicates.PodFitsResources,
-    "NodeResourcesLeastAllocated": resource_priorities.LeastRequestedPriority,
-    "NodeResourcesMostAllocated": resource_priorities.MostRequestedPriority,
+    "NodeResourcesLeastAllocated": priorities.LeastRequestedPriority,
+    "NodeResourcesMostAllocated": priorities.MostRequestedPriority,
     "NodeUnschedulable": predicates.CheckNodeUnschedulable,
-    "NodeVolumeLimits": volume_limits.MaxCSIVolumeCount,
+    "NodeVolumeLimits": volume_predicates.MaxCSIVolumeCount,
     "PodTopologySpread": LegacyPodTopologySpread,
-    "RequestedToCapacityRatio": resource_priorities.RequestedToCapacityRatioPriority,
+    "RequestedToCapacityRatio": priorities.RequestedToCapacityRatioPriority,
     "ServiceAffinity": ServiceAffinity,
     "TaintToleration": TaintToleration,
     "VolumeBinding": volume_predicates.CheckVolumeBinding,
@@ -443,7 +437,7 @@ def _arguments(
         if name in given:
             problems.add("", f"repeated config for plugin {name}")
         given[name] = document
-    limits = volume_limits.VolumeLimitArgs.from_environment(options.env)
+    limits = volume_predicates.VolumeLimitArgs.from_environment(options.env)
     args: dict[str, object] = dict.fromkeys(LIMITED, limits)
     for name in sorted(needed):
         if name in own:

@@ -52,7 +52,7 @@ from podium.plugins.node_filters import (
     taint_obstacles,
 )
 from podium.plugins.node_resources_fit import resource_fixes, resource_obstacles
-from podium.releases.resource_priorities import pod_usage, usage_of
+from podium.releases.priorities import pod_usage, usage_of
 from podium.releases.rules import (
     DISK_PRESSURE,
     HOST_NAME,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from podium.config.parse import KubeSchedulerConfiguration
+from podium.config.types import KubeSchedulerConfiguration
 from podium.engine import Decision
 from podium.engine.release import Config, FitError, Options, Release, ReleaseBehaviour, Setup
 from podium.errors import ConfigError, InputError
@@ -15,8 +15,15 @@ from podium.framework import Registry
 from podium.plugins import IN_TREE
 from podium.releases._algorithms import Catalog, configure, v1_8_catalog, v1_14_catalog
 from podium.releases._framework_v118 import V1ALPHA2, configure_v1alpha2
-from podium.releases.policy import API_VERSION, KIND, is_policy, legacy_dict, parse_policy
-from podium.releases.policy_v118 import configure_policy, provider_priorities
+from podium.releases.policy import (
+    API_VERSION,
+    KIND,
+    configure_policy,
+    is_policy,
+    legacy_dict,
+    parse_policy,
+    provider_priorities,
+)
 from podium.releases.rules import V1_8, V1_14, V1_18, OldReleaseRules
 from podium.rules import rules_of
 from podium.rules.gates import RELEASE_NAMES

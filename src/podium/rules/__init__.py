@@ -1,5 +1,5 @@
-"""The differences between the current releases of kube-scheduler: rules, each under a name, and the feature gates behind
-some of them.
+"""The differences between the current releases of kube-scheduler: rules, each under a name, and the feature gates
+behind some of them.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from podium.cluster import Cluster
 from podium.cluster.budgets import Budget, Health, Owner, ignores_budgets, owner_of
 from podium.cluster.store import Store
 from podium.manifests import Objects, expand_workloads
-from podium.manifests.apply import ordinal_of
 from podium.manifests.defaults import Priorities, generated_suffix, generated_uid
+from podium.manifests.replacement import ordinal_of
 from podium.manifests.workloads import active, recreated
 from podium.model import (
     DaemonSet,

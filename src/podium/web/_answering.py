@@ -55,7 +55,7 @@ def _options(
 
 @answer.register
 def _explain(question: questions.Explain, subject: Subject) -> Answered:
-    from podium.present.html.reports import explanation_page
+    from podium.present.html_reports import explanation_page
 
     pod = find_pod(subject.objects, question.pod, None).pod
     options = _options(question, subject)
@@ -69,7 +69,7 @@ def _explain(question: questions.Explain, subject: Subject) -> Answered:
 
 @answer.register
 def _simulate(question: questions.Simulate, subject: Subject) -> Answered:
-    from podium.present.html.reports import simulation_page
+    from podium.present.html_reports import simulation_page
 
     found = simulate(subject.cluster, **_options(question, subject), assume_volumes=question.assume_volumes)
     return Answered(simulation_report.to_document(found), lambda: simulation_page(found))
@@ -77,7 +77,7 @@ def _simulate(question: questions.Simulate, subject: Subject) -> Answered:
 
 @answer.register
 def _why_not(question: questions.WhyNot, subject: Subject) -> Answered:
-    from podium.present.html.reports import why_not_page
+    from podium.present.html_reports import why_not_page
 
     pod = find_pod(subject.objects, question.pod, None).pod
     found = answers.why_not(
@@ -93,7 +93,7 @@ def _why_not(question: questions.WhyNot, subject: Subject) -> Answered:
 
 @answer.register
 def _capacity(question: questions.Capacity, subject: Subject) -> Answered:
-    from podium.present.html.reports import capacity_page, workload_capacity_page
+    from podium.present.html_reports import capacity_page, workload_capacity_page
 
     templates, new = _templates(question, subject)
     offers = [_offer(offer) for offer in question.nodes_needed]
@@ -145,7 +145,7 @@ def _settings(question: questions.Drain | questions.Fail, subject: Subject) -> a
 
 @answer.register
 def _drain(question: questions.Drain, subject: Subject) -> Answered:
-    from podium.present.html.reports import disruption_page
+    from podium.present.html_reports import disruption_page
 
     found = answers.drain(subject.cluster, list(dict.fromkeys(question.nodes)), _settings(question, subject))
     return Answered(disruption_report.to_document(found), lambda: disruption_page(found))
@@ -153,7 +153,7 @@ def _drain(question: questions.Drain, subject: Subject) -> Answered:
 
 @answer.register
 def _fail(question: questions.Fail, subject: Subject) -> Answered:
-    from podium.present.html.reports import disruption_page
+    from podium.present.html_reports import disruption_page
 
     cluster, worst = subject.cluster, question.of_any
     if bool(question.selectors) == bool(worst):
@@ -170,7 +170,7 @@ def _fail(question: questions.Fail, subject: Subject) -> Answered:
 
 @answer.register
 def _compare(question: questions.Compare, subject: Subject) -> Answered:
-    from podium.present.html.reports import comparison_page
+    from podium.present.html_reports import comparison_page
 
     before, after = _ways(question, subject)
     answers.check_ways(before, after)
@@ -224,7 +224,7 @@ def _as_release(release: Release, subject: Subject) -> answers.Way:
 
 @answer.register
 def _audit(question: questions.Audit, subject: Subject) -> Answered:
-    from podium.present.html.reports import audit_page
+    from podium.present.html_reports import audit_page
 
     found = answers.audit(subject.cluster, **subject.options)
     return Answered(disruption_report.audit_document(found), lambda: audit_page(found))

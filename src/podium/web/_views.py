@@ -19,16 +19,17 @@ from podium.lookup import find_pod
 from podium.manifests import workload_of
 from podium.model import Pod
 from podium.model.objects import ZONE
-from podium.present.decision_text import grouped, preemption_document
 from podium.present.explanation import (
     Explained,
     explain_pod,
+    grouped,
     node_counts,
     outcome_document,
+    preemption_document,
     reasons_not_looked_at,
     runner_up_document,
 )
-from podium.present.html.page import SHOWN, Heading, Markup, bar, element, page, scrolling, section, table
+from podium.present.html_page import SHOWN, Heading, Markup, bar, element, page, scrolling, section, table
 from podium.present.simulation import timeline_lines
 from podium.present.text import API_VERSION
 from podium.rules.gates import RELEASE_NAMES

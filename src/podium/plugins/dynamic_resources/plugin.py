@@ -49,8 +49,8 @@ from podium.model.devices import (
 from podium.model.quantity import format_quantity
 from podium.model.resources import PodResources
 from podium.model.selectors import any_tolerates
-from podium.plugins.dynamic_resources._device_search import TIMED_OUT
-from podium.plugins.dynamic_resources._search_results import (
+from podium.plugins.dynamic_resources._device_search import (
+    TIMED_OUT,
     DeviceTally,
     KnownSearches,
     is_of_class,

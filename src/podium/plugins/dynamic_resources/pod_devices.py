@@ -17,8 +17,13 @@ from podium.cluster.store import EXTENDED_RESOURCE_CLAIM
 from podium.model import ObjectMeta, OwnerReference, Pod, ResourceClaim
 from podium.model.devices import AllocationResult, ResourceClaimConsumerReference
 from podium.model.selectors import NodeMatcher, node_terms
-from podium.plugins.dynamic_resources._device_search import AllocationError
-from podium.plugins.dynamic_resources._search_results import FAILED, KnownSearches, SearchResults, allocation_of
+from podium.plugins.dynamic_resources._device_search import (
+    FAILED,
+    AllocationError,
+    KnownSearches,
+    SearchResults,
+    allocation_of,
+)
 from podium.plugins.dynamic_resources.extended_resources import (
     ExtendedRequests,
     backed_resources,

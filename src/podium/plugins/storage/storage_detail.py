@@ -26,19 +26,6 @@ from podium.model import (
 from podium.model.objects import TopologySelectorTerm, VolumeNodeAffinity, storage_class_of
 from podium.model.quantity import format_quantity
 from podium.model.selectors import EVERYTHING, NodeMatcher, label_selector, requirement_text
-from podium.plugins.storage._attached_volumes import NO_LIMIT, AttachedVolumes, UncountableError
-from podium.plugins.storage._volume_binding_search import (
-    BIND_CONFLICT,
-    ERROR,
-    NODE_CONFLICT,
-    NOT_ENOUGH_SPACE,
-    VOLUME_NOT_EXIST,
-    PodClaims,
-    Storage,
-    checked_size,
-    find_volumes,
-    volume_claims_of,
-)
 from podium.plugins.storage.claims import (
     AVAILABLE,
     NO_PROVISIONER,
@@ -66,8 +53,20 @@ from podium.plugins.storage.csi_migration import (
     migrated_plugins,
     translate_affinity,
 )
-from podium.plugins.storage.node_volume_limits import NodeVolumeLimits
-from podium.plugins.storage.volume_binding import VolumeBinding
+from podium.plugins.storage.node_volume_limits import NO_LIMIT, AttachedVolumes, NodeVolumeLimits, UncountableError
+from podium.plugins.storage.volume_binding import (
+    BIND_CONFLICT,
+    ERROR,
+    NODE_CONFLICT,
+    NOT_ENOUGH_SPACE,
+    VOLUME_NOT_EXIST,
+    PodClaims,
+    Storage,
+    VolumeBinding,
+    checked_size,
+    find_volumes,
+    volume_claims_of,
+)
 from podium.plugins.storage.volume_filters import (
     CURRENT_LABELS,
     READ_WRITE_ONCE_POD,

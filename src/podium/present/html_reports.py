@@ -25,9 +25,17 @@ from podium.present import disruption as disruption_text
 from podium.present import simulation as simulation_text
 from podium.present import tuning as tuning_text
 from podium.present.comparison import because, measures_shown
-from podium.present.decision_text import NO_OBSTACLES, Obstacles, obstacle_text, silent_plugins, words
-from podium.present.explanation import Explained, notes, why_not_sentences
-from podium.present.html.page import (
+from podium.present.explanation import (
+    NO_OBSTACLES,
+    Explained,
+    Obstacles,
+    notes,
+    obstacle_text,
+    silent_plugins,
+    why_not_sentences,
+    words,
+)
+from podium.present.html_page import (
     Cell,
     Heading,
     Markup,
