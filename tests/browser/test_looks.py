@@ -14,8 +14,8 @@ from PIL import Image
 
 from browser.serving import script, until
 from browser.test_views import POD, ready
-from podium.present.html_page import Heading, section, table
-from podium.present.html_page import page as report
+from podium.present.html import Heading, section, table
+from podium.present.html import page as report
 
 SCREENS = Path(__file__).parents[2] / "docs" / "screens"
 STEPS = [{"do": "drain", "nodes": ["spot-c2"]}, {"do": "scale", "workload": "shop/Deployment/web", "replicas": 60}]

@@ -7,9 +7,18 @@ from typing import NamedTuple
 
 import pytest
 
-from podium.cel import V1_36, V1_37, CelError, Device, DeviceSelector, Environment, parse_version
+from podium.cel import (
+    V1_36,
+    V1_37,
+    CelError,
+    Device,
+    DeviceSelector,
+    Environment,
+    device_fields,
+    functions_of,
+    parse_version,
+)
 from podium.cel._checker import Checker
-from podium.cel._device import device_fields, functions_of
 from podium.cel._parser import parse
 from podium.cel._planner import Planner
 

@@ -17,10 +17,9 @@ from typer.testing import CliRunner
 
 import podium
 from podium.answers import Condition
-from podium.answers.audit import AUDIT_NAMES
 from podium.answers.compare import ALL_NUMBERS, COMPARISON_NAMES
 from podium.answers.disruption import DISRUPTION_NAMES
-from podium.answers.upgrade import UPGRADE_NAMES
+from podium.answers.upgrade import AUDIT_NAMES, UPGRADE_NAMES
 from podium.cli import app
 from podium.cli.app import COMMANDS, built
 
@@ -97,7 +96,7 @@ def test_explain_loads_its_own_presenters_and_no_other_front() -> None:
 
     assert not packages(modules) & OTHER_FRONTS
     presenters = {name.removeprefix("podium.present.") for name in modules if name.startswith("podium.present.")}
-    assert presenters == {"decision_text", "explanation", "text"}
+    assert presenters == {"explanation", "text"}
 
 
 def test_demo_explains_two_pods_within_80_columns() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.engine._evaluation import Evaluation
-from podium.engine.plan.plan import Plan, Plans
+from podium.engine.plan import Plan, Plans
 from podium.engine.scheduler import Config
 from podium.framework import Registry
 from podium.model import Pod

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bench.shapes import case
 from podium.cluster import Cluster
 from podium.engine import Scheduler
-from podium.engine.plan.plan import BlockBounds
+from podium.engine.plan import BlockBounds
 from podium.manifests import load
 from podium.model import Pod
 

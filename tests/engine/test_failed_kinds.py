@@ -11,7 +11,7 @@ from podium.cluster import Cluster, NodeInfo
 from podium.engine import Scheduler
 from podium.engine._failed_kinds import FailedKinds
 from podium.engine._recheck import Nominations, RowChangeLog
-from podium.engine.plan.plan import Plans
+from podium.engine.plan import Plans
 from podium.framework import SUCCESS, CycleState, FilterPlugin, Registry, Status
 from podium.model import Pod
 from podium.plugins import IN_TREE

@@ -12,7 +12,7 @@ from engine.planning import plan_of
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
 from podium.engine._feasible_rows import FeasibleRows, NodeStatuses, Ranking, RowScores, check_scores, status_counts
-from podium.engine.plan.outcomes import INFEASIBLE
+from podium.engine.plan_outcomes import INFEASIBLE
 from podium.errors import PluginError
 from podium.framework import Code, Status
 

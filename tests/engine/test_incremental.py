@@ -13,7 +13,7 @@ from podium.cluster.nodes import ResourceStates
 from podium.cluster.pods import PodInfos
 from podium.config import parse_config
 from podium.engine import Scheduler
-from podium.engine.plan.plan import Plans
+from podium.engine.plan import Plans
 from profiles import CONFIG, REGISTRY, SCHEDULERS
 from world import History, World, histories
 

@@ -11,7 +11,7 @@ from builders import make_config, make_node, make_pod
 from engine.planning import plans_on
 from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.columns import Ints
-from podium.engine.plan.outcomes import INFEASIBLE, total
+from podium.engine.plan_outcomes import INFEASIBLE, total
 from podium.framework import CycleState, FilterPlugin, Registry, ScorePlugin, Verdict
 from podium.model import Pod
 from podium.plugins import IN_TREE

@@ -11,12 +11,12 @@ from builders import make_config, make_node, make_pod
 from podium import PodView
 from podium.cluster import Aspect, Cluster, Nodes, PodInfo
 from podium.engine import Scheduler
-from podium.engine.plan.plan import Plan, Plans, SharedParts
+from podium.engine.plan import Plan, Plans, SharedParts
 from podium.framework import CycleState, FilterPlugin, Registry, Status, Verdict
 from podium.memory import RecentlyUsed
 from podium.model import Pod
 from podium.plugins import IN_TREE
-from podium.plugins.node_filters import TaintToleration
+from podium.plugins.node_properties import TaintToleration
 
 ASKED: list[int] = []
 

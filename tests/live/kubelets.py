@@ -10,8 +10,7 @@ from typing import Any, Self
 import msgspec
 
 from live.control_plane import ControlPlane
-from podium.live._client import STRATEGIC_PATCH, ApiClient, ApiError
-from podium.live.kubeconfig import find_access
+from podium.live.client import STRATEGIC_PATCH, ApiClient, ApiError, find_access
 
 PODS = "/api/v1/pods"
 

@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 
 from live.control_plane import ControlPlane
-from podium.live._client import ApiClient, ApiError
-from podium.live.kubeconfig import find_access
+from podium.live.client import ApiClient, ApiError, find_access
 
 AT_ONCE = 16
 

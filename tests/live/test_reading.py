@@ -166,8 +166,7 @@ def test_logs_in_with(user: str, plane: ControlPlane, run: Run) -> None:
 def test_a_token_file_that_changed_is_read_again(plane: ControlPlane) -> None:
     import asyncio
 
-    from podium.live._client import ApiClient
-    from podium.live.kubeconfig import find_access
+    from podium.live.client import ApiClient, find_access
 
     token = plane.directory / "rotating"
     token.write_text("an old token")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from podium.errors import InputError
-from podium.live.kubeconfig import find_access
+from podium.live.client import find_access
 
 
 def kubeconfig(path: Path, name: str, *, current: str = "", server: str = "", token: str = "", **user: str) -> Path:

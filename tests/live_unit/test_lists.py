@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from podium.errors import PodiumError
-from podium.live.kubeconfig import Access, ClusterEntry, UserEntry
+from podium.live.client import Access, ClusterEntry, UserEntry
 from podium.live.reading import RESOURCES, read_cluster
 from podium.model import Node, Pod
 

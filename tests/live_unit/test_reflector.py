@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from podium.live._client import ApiClient, ApiError, Page
+from podium.live.client import ApiClient, ApiError, Page
 from podium.live.reading import RESOURCES
 from podium.live.reflector import INITIAL_EVENTS_END, Backoff, Reflector
 from podium.loop import Event

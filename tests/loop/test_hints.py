@@ -21,7 +21,7 @@ from podium.model.meta import NodeSelector, NodeSelectorTerm, Object, ObjectMeta
 from podium.model.objects import HOSTNAME, ZONE, Node
 from podium.model.pod import NodeAffinity, Pod, PodResourceClaimStatus, TopologySpreadConstraint
 from podium.plugins import IN_TREE
-from podium.plugins.node_filters import NodePorts
+from podium.plugins.node_properties import NodePorts
 from podium.rules import Rules, rules_of
 
 WEB, DB = {"app": "web"}, {"app": "db"}

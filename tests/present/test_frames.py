@@ -11,7 +11,7 @@ from builders import make_node, make_pod
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler, Simulation, simulate
 from podium.errors import InputError
-from podium.present.notebook import Shades
+from podium.present.html import Shades
 
 
 def cluster(*, nodes: int = 3) -> Cluster:

@@ -10,7 +10,7 @@ import pytest
 
 from cli.running import node, pod, run, written
 from podium.engine import Usage
-from podium.present.html_page import Heading, bar, element, page, section, table
+from podium.present.html import Heading, bar, element, page, section, table
 
 OPTIONS = {
     "explain": ("explain", "web"),

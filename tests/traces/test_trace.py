@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from podium.errors import InputError
-from podium.traces._google import _number, _share, _type
+from podium.traces._published import _number, _share, _type
 from podium.traces._recordings import _merged, _singular, _unbound
 from podium.traces.trace import MOST, TableRow, pod, rows, valid_name
 

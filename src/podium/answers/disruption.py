@@ -12,8 +12,8 @@ from itertools import combinations
 from math import comb
 from typing import Any, Literal
 
-from podium.answers._candidate_changes import SpecConstraint, spec_constraints
 from podium.answers._replicas import Recreation
+from podium.answers._why_not import SpecConstraint, spec_constraints
 from podium.answers.measures import domains
 from podium.cluster import Cluster, PodInfo
 from podium.cluster.budgets import BudgetHealth, Health

@@ -199,7 +199,7 @@ class PolicySpace:
 
     def weight_of(self, plugin: str) -> str:
         """The name of a plugin's weight; in v1.18, plugins replace the priorities, some plugins several of them."""
-        from podium.releases.policy import PRIORITIES
+        from podium.releases.framework_v118 import PRIORITIES
 
         scaling = {*self.strategies, *(PRIORITIES.get(each, PLUGIN) for each in self.strategies)}
         for entry in self._entries:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from podium.config import KubeSchedulerConfiguration
     from podium.engine.release import Release
     from podium.framework import Registry
-    from podium.live.kubeconfig import Access
+    from podium.live.client import Access
     from podium.live.shadow import Compared, Shadow
     from podium.manifests import Objects
 
@@ -47,7 +47,7 @@ def find(kubeconfig: str | None, context: str | None) -> Access:
     import importlib.util
 
     from podium.errors import InputError
-    from podium.live.kubeconfig import find_access
+    from podium.live.client import find_access
 
     for needed in ("aiohttp", "prometheus_client"):
         if importlib.util.find_spec(needed) is None:

@@ -15,8 +15,8 @@ from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import NO_ROWS, Ints, Mask, is_any
 from podium.cluster.nodes import Groups, ReturnedNodes
 from podium.engine._feasible_rows import FeasibleRows, NodeStatuses, Ranking, RowScores, check_scores
-from podium.engine.plan.plan import Plan
-from podium.engine.plan.results import FEW_NODES, filters_by_node, scores_by_node
+from podium.engine.plan import Plan
+from podium.engine.plan_results import FEW_NODES, filters_by_node, scores_by_node
 from podium.errors import ExtenderError, ExtenderWarning, PluginError
 from podium.extenders import Extender, FilterResult
 from podium.framework import SUCCESS, Code, Status, Verdict

@@ -10,8 +10,8 @@ from podium.cluster.columns import LogReader
 from podium.engine._evaluation import Evaluation
 from podium.engine._recheck import LowestPriorities, Nominations, RowChangeLog, is_fixed
 from podium.engine.decision import Decision, Diagnosis
-from podium.engine.plan.plan import Plans
-from podium.engine.plan.results import filters_by_node
+from podium.engine.plan import Plans
+from podium.engine.plan_results import filters_by_node
 from podium.extenders import Extender
 from podium.framework import SUCCESS, Code, Framework, Plugin, Status
 from podium.framework.status import checked_status

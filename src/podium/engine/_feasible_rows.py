@@ -15,8 +15,8 @@ import numpy as np
 from podium.cluster import Cluster, Nodes
 from podium.cluster.columns import Ints, Mask, highest, is_any, lowest
 from podium.cluster.nodes import FoundNodes, Groups, Representatives
-from podium.engine.plan.outcomes import INFEASIBLE
-from podium.engine.plan.plan import Plan
+from podium.engine.plan import Plan
+from podium.engine.plan_outcomes import INFEASIBLE
 from podium.errors import PluginError
 from podium.framework import Code, Status
 

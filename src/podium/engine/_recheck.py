@@ -14,8 +14,8 @@ from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.cluster import Placed, PodTrial
 from podium.cluster.columns import ROW_ASPECTS, ChangeLog, Ints, LogReader
 from podium.engine._evaluation import Evaluation
-from podium.engine.plan.plan import Plan
-from podium.engine.plan.results import FilterResults
+from podium.engine.plan import Plan
+from podium.engine.plan_results import FilterResults
 from podium.errors import PluginError
 from podium.framework import SUCCESS, Code, CycleState, FilterPlugin, PreFilterPlugin, Status, Verdict
 from podium.framework.status import checked_verdict

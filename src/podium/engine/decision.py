@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from podium.engine._dry_runs import Candidate
 from podium.engine._evaluation import Evaluation
 from podium.engine._feasible_rows import status_counts
+from podium.engine.dry_runs import Candidate
 from podium.engine.release import FIT_ERROR, FitError
 from podium.framework import Code, Status
 from podium.framework.status import ObjectChange
@@ -164,12 +164,12 @@ class Decision:
 
         The best node comes first. Needs polars: the extra `frames`.
         """
-        from podium.present.notebook import decision_frame
+        from podium.present.html import decision_frame
 
         return decision_frame(self)
 
     def _repr_html_(self) -> str:
-        from podium.present.notebook import decision_html
+        from podium.present.html import decision_html
 
         return decision_html(self)
 

@@ -15,7 +15,11 @@ from numpy.typing import NDArray
 
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints, is_any
-from podium.engine._dry_runs import (
+from podium.engine._evaluation import Evaluation
+from podium.engine._feasible_rows import NodeStatuses
+from podium.engine._recheck import Nominations, RowChangeLog
+from podium.engine.decision import Decision, Eviction
+from podium.engine.dry_runs import (
     CRITERIA,
     GOOD,
     NO_VICTIMS,
@@ -29,10 +33,6 @@ from podium.engine._dry_runs import (
     KnownDryRuns,
     are_enough,
 )
-from podium.engine._evaluation import Evaluation
-from podium.engine._feasible_rows import NodeStatuses
-from podium.engine._recheck import Nominations, RowChangeLog
-from podium.engine.decision import Decision, Eviction
 from podium.engine.select import TieBreak
 from podium.errors import ExtenderError
 from podium.extenders import Extender, Victims

@@ -16,7 +16,7 @@ from podium.engine._failed_kinds import FailedKinds
 from podium.engine._feasible_rows import BestRows, Ranking, ScoredRows
 from podium.engine._recheck import NominatedPodsCheck, Nominations, RowChangeLog
 from podium.engine.decision import Attempt, Decision, Diagnosis, PluginScores
-from podium.engine.plan.plan import Plans
+from podium.engine.plan import Plans
 from podium.engine.preemption import CLEAR, Preempted, Preemption, SharedSearchState, outlook
 from podium.engine.release import CURRENT, AnyRelease, Options, Setup, release_of
 from podium.engine.release import Config as Config

@@ -16,8 +16,7 @@ from podium.manifests import workload_of
 from podium.memory import collector_relaxed
 from podium.model import CSINode, PersistentVolumeClaim, Pod, StorageClass
 from podium.model.objects import storage_class_of
-from podium.plugins.storage.claims import SELECTED_NODE, STORAGE, BindableVolumes, claim_name
-from podium.plugins.storage.csi_migration import DRIVERS
+from podium.plugins.storage.claims import DRIVERS, SELECTED_NODE, STORAGE, BindableVolumes, claim_name
 
 if TYPE_CHECKING:
     import polars
@@ -155,12 +154,12 @@ class Simulation:
 
         Needs polars: the extra `frames`.
         """
-        from podium.present.notebook import simulation_frame
+        from podium.present.html import simulation_frame
 
         return simulation_frame(self)
 
     def _repr_html_(self) -> str:
-        from podium.present.notebook import simulation_html
+        from podium.present.html import simulation_html
 
         return simulation_html(self)
 

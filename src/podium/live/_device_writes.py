@@ -15,7 +15,7 @@ from podium.errors import PodiumError
 from podium.framework import Status
 from podium.framework.plugin import CycleState
 from podium.framework.status import PostFilterResult
-from podium.live._client import STRATEGIC_PATCH, ApiClient, ApiError
+from podium.live.client import STRATEGIC_PATCH, ApiClient, ApiError
 from podium.live.reading import RESOURCES, ObjectDecoder
 from podium.live.reflector import Reflectors
 from podium.live.writes import patch_status

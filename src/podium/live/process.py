@@ -21,9 +21,8 @@ from aiohttp import web
 from podium.config import KubeSchedulerConfiguration
 from podium.config.types import LeaderElection
 from podium.errors import InputError, PodiumError
-from podium.live._client import ApiClient, ApiError
 from podium.live._metrics import CONTENT_TYPE
-from podium.live.kubeconfig import Access
+from podium.live.client import Access, ApiClient, ApiError
 from podium.live.reading import SCHEDULED_BY
 from podium.live.reflector import Reflectors
 from podium.live.scheduler import LiveScheduler, RunSettings

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from podium.live._client import GONE, PAGE, ApiClient, ApiError
-from podium.live.kubeconfig import Access
+from podium.live.client import GONE, PAGE, Access, ApiClient, ApiError
 from podium.manifests import Objects
 from podium.manifests.apply import LAST_APPLIED
 from podium.manifests.checks import check

@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 
 from podium.errors import InputError
-from podium.live._client import GONE, ApiClient, ApiError, ApiStatus
-from podium.live.kubeconfig import Access
+from podium.live.client import GONE, Access, ApiClient, ApiError, ApiStatus
 from podium.live.reading import INDISPENSABLE, SCHEDULED_BY, ObjectDecoder, Resource, missing_kind
 from podium.loop import Event, EventType
 from podium.model import Object, Pod

@@ -23,9 +23,9 @@ from podium.errors import PodiumError
 from podium.framework import SKIP, SUCCESS, Code, CycleState, Plugin, PostBindPlugin, Registry, Status
 from podium.framework.plugin import PLUGIN_FAULTS
 from podium.live import writes
-from podium.live._client import ApiClient
 from podium.live._device_writes import DeviceWrites, WrittenDynamicResources
 from podium.live._metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics, PluginTimes, Values, event_labels, values_now
+from podium.live.client import ApiClient
 from podium.live.reflector import Reflectors
 from podium.live.writes import EventRecorder, PodStatuses, Preemptions, UnscheduledCondition, VolumeWrites
 from podium.loop import Bind, Event, EventType, Evict, Instruction, Nominate, SchedulerLoop, Unschedulable, Wait

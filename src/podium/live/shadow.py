@@ -20,9 +20,8 @@ from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
 from podium.errors import InputError
-from podium.live._client import ApiClient
 from podium.live._metrics import CONTENT_TYPE, exposition
-from podium.live.kubeconfig import Access
+from podium.live.client import Access, ApiClient
 from podium.live.reading import SCHEDULED_BY
 from podium.live.reflector import Reflectors
 from podium.loop import Event, EventType

@@ -18,7 +18,7 @@ import msgspec
 
 from podium.errors import PodiumError
 from podium.framework import SUCCESS, PreEnqueuePlugin, Status
-from podium.live._client import MERGE_PATCH, STRATEGIC_PATCH, ApiClient, ApiError
+from podium.live.client import MERGE_PATCH, STRATEGIC_PATCH, ApiClient, ApiError
 from podium.live.reading import RESOURCES, resource_of
 from podium.live.reflector import Backoff, Reflectors
 from podium.loop.queued_pod import Assumed
@@ -26,8 +26,15 @@ from podium.model import CSINode, Node, PersistentVolume, PersistentVolumeClaim,
 from podium.model.meta import JsonObject
 from podium.model.selectors import NodeMatcher
 from podium.plugins.queue_and_bind import DefaultPreemption
-from podium.plugins.storage.claims import SELECTED_NODE, claim_not_found, is_fully_bound, volume_affinity_terms
-from podium.plugins.storage.csi_migration import in_tree_plugin, migrated_plugins, translate_affinity
+from podium.plugins.storage.claims import (
+    SELECTED_NODE,
+    claim_not_found,
+    in_tree_plugin,
+    is_fully_bound,
+    migrated_plugins,
+    translate_affinity,
+    volume_affinity_terms,
+)
 from podium.plugins.storage.volume_binding import Stored, VolumeBinding
 
 logger = logging.getLogger("podium.live")

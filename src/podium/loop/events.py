@@ -20,7 +20,7 @@ from podium.model.resources import pod_resources
 from podium.model.selectors import NO_SCHEDULE, any_tolerates
 from podium.plugins import IN_TREE
 from podium.plugins.node_affinity import NodeAffinity
-from podium.plugins.node_filters import NodeName, NodePorts
+from podium.plugins.node_properties import NodeName, NodePorts
 from podium.plugins.node_resources_fit import NodeResourcesFit
 from podium.plugins.pod_topology_spread import PodTopologySpread
 from podium.plugins.storage.claims import WAIT_FOR_FIRST_CONSUMER

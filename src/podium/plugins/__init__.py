@@ -2,10 +2,16 @@
 
 from podium.framework import Registry
 from podium.plugins.dynamic_resources import DynamicResources
-from podium.plugins.image_locality import ImageLocality
 from podium.plugins.inter_pod_affinity import InterPodAffinity
 from podium.plugins.node_affinity import NodeAffinity
-from podium.plugins.node_filters import NodeDeclaredFeatures, NodeName, NodePorts, NodeUnschedulable, TaintToleration
+from podium.plugins.node_properties import (
+    ImageLocality,
+    NodeDeclaredFeatures,
+    NodeName,
+    NodePorts,
+    NodeUnschedulable,
+    TaintToleration,
+)
 from podium.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from podium.plugins.node_resources_fit import NodeResourcesFit
 from podium.plugins.pod_topology_spread import PodTopologySpread

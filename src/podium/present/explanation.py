@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from podium.config.profiles import check_profile
 from podium.engine import Decision, Scheduler
-from podium.engine._dry_runs import Candidate
 from podium.engine.decision import (
     Eviction,
     Scored,
@@ -24,6 +23,7 @@ from podium.engine.decision import (
     why,
     why_finished,
 )
+from podium.engine.dry_runs import Candidate
 from podium.framework.status import Status
 from podium.framework.suggested_change import Obstacle, RejectedNodes
 from podium.model import Pod

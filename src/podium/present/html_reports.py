@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from podium.answers import WhyNot
-from podium.answers.audit import Audit, Audited, Finding
 from podium.answers.capacity import Capacity, NodesNeeded
 from podium.answers.compare import Comparison
 from podium.answers.disruption import Disrupted, Disruption, WorstCase
 from podium.answers.rollout import ChangedObject
 from podium.answers.tune import TimelineTuning, Tuning
-from podium.answers.upgrade import TOGETHER, ChangeGroup, ChangeKind, Upgrade
+from podium.answers.upgrade import TOGETHER, Audit, Audited, ChangeGroup, ChangeKind, Finding, Upgrade
 from podium.engine import Decision, Simulation
 from podium.engine.decision import not_looked_at, scored, why
 from podium.model.resources import PODS
@@ -35,19 +34,22 @@ from podium.present.explanation import (
     why_not_sentences,
     words,
 )
-from podium.present.html_page import (
+from podium.present.html import (
     Cell,
     Heading,
     Markup,
     bar_section,
     element,
+    heat_map,
     page,
+    pending_table,
+    rejection_table,
     scrolling,
     section,
     table,
     usages,
+    workload_table,
 )
-from podium.present.notebook import heat_map, pending_table, rejection_table, workload_table
 from podium.present.simulation import outcome
 from podium.present.text import Sentence, amount, share, to_yaml
 from podium.present.upgrade import counts_by_kind, places

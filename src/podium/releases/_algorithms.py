@@ -22,7 +22,6 @@ from podium.framework.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugi
 from podium.model import Pod
 from podium.model.pod import DEFAULT_SCHEDULER_NAME
 from podium.plugins.queue_and_bind import DefaultBinder, PrioritySort
-from podium.releases._framework_v118 import FirstInFirstOut
 from podium.releases._predicates import (
     CheckNodeCondition,
     CheckNodeDiskPressure,
@@ -34,7 +33,6 @@ from podium.releases._predicates import (
     GeneralPredicates,
     HostName,
     MatchNodeSelector,
-    NodeLabelArgs,
     PodFitsHostPorts,
     PodFitsResources,
     PodToleratesNodeTaints,
@@ -62,6 +60,7 @@ from podium.releases._volume_predicates import (
     PodPassesBasicChecks,
     VolumeLimitArgs,
 )
+from podium.releases.framework_v118 import FirstInFirstOut
 from podium.releases.policy import (
     Policy,
     PredicatePolicy,
@@ -78,6 +77,7 @@ from podium.releases.priorities import (
     LeastRequestedPriority,
     MostRequestedPriority,
     NodeAffinityPriority,
+    NodeLabelArgs,
     NodeLabelPriority,
     NodePreferAvoidPodsPriority,
     RatioArgs,

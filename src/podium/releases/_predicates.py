@@ -39,7 +39,7 @@ from podium.model.selectors import (
     untolerated,
 )
 from podium.plugins.node_affinity import node_affinity_fixes, node_affinity_obstacles
-from podium.plugins.node_filters import (
+from podium.plugins.node_properties import (
     conflicts,
     cordon_fixes,
     cordon_obstacles,
@@ -52,7 +52,7 @@ from podium.plugins.node_filters import (
     taint_obstacles,
 )
 from podium.plugins.node_resources_fit import resource_fixes, resource_obstacles
-from podium.releases.priorities import pod_usage, usage_of
+from podium.releases.priorities import NodeLabelArgs, pod_usage, usage_of
 from podium.releases.rules import (
     DISK_PRESSURE,
     HOST_NAME,
@@ -409,16 +409,6 @@ class PodToleratesNodeNoExecuteTaints(PodToleratesNodeTaints):
         return taint.effect == NO_EXECUTE
 
 
-@dataclass(frozen=True, kw_only=True)
-class NodeLabelArgs:
-    """Labels that a node must have or lack, and labels that it should have or lack."""
-
-    present_labels: tuple[str, ...] = ()
-    absent_labels: tuple[str, ...] = ()
-    present_labels_preference: tuple[str, ...] = ()
-    absent_labels_preference: tuple[str, ...] = ()
-
-
 class CheckNodeLabelPresence(_SameForAllPods):
     """Reject nodes that lack a required label, or have a forbidden one, whatever its value."""
 
@@ -442,8 +432,3 @@ class CheckNodeLabelPresence(_SameForAllPods):
         wanted |= {key: None for key in self._labels.absent_labels if key in labels}
         if wanted:
             yield label_node(rejected.node, wanted)
-
-
-def has_labels(nodes: Nodes, labels: Sequence[str]) -> list[Mask]:
-    """Per label, whether each node has it."""
-    return [nodes.codes(label) >= 0 for label in labels]

@@ -4,7 +4,7 @@ and the controllers whose pods a node wants to avoid).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, Nodes, PodInfo
-from podium.cluster.columns import Ints, round_half_away
+from podium.cluster.columns import Ints, Mask, round_half_away
 from podium.config.plugin_args import CPU_AND_MEMORY, ResourceSpec, UtilizationShapePoint, value_on_shape
 from podium.errors import PluginError, SelectorError
 from podium.framework import CycleState, ScorePlugin
@@ -25,10 +25,15 @@ from podium.model import Container, Node, NodeSelectorTerm, Pod, PodSpec, Resour
 from podium.model.quantity import milli_value, parse_quantity, value
 from podium.model.resources import CPU, DEFAULT_REQUESTS, EPHEMERAL_STORAGE, HUGE_PAGES, MEMORY, is_scalar_resource
 from podium.model.selectors import node_term
-from podium.plugins.image_locality import LEAST, MOST_PER_CONTAINER, image_fixes, normalized_image_name
 from podium.plugins.node_affinity import preference_fixes
-from podium.plugins.node_filters import TaintToleration, preferred_taint_fixes
-from podium.releases._predicates import NodeLabelArgs, has_labels
+from podium.plugins.node_properties import (
+    LEAST,
+    MOST_PER_CONTAINER,
+    TaintToleration,
+    image_fixes,
+    normalized_image_name,
+    preferred_taint_fixes,
+)
 from podium.releases.rules import OfRelease, OldReleaseRules
 
 _PLAIN = (CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -498,6 +503,16 @@ class NodePreferAvoidPodsPriority(OfRelease, ScorePlugin):
         return np.where(avoided, 0, self.rules.max_score)
 
 
+@dataclass(frozen=True, kw_only=True)
+class NodeLabelArgs:
+    """Labels that a node must have or lack, and labels that it should have or lack."""
+
+    present_labels: tuple[str, ...] = ()
+    absent_labels: tuple[str, ...] = ()
+    present_labels_preference: tuple[str, ...] = ()
+    absent_labels_preference: tuple[str, ...] = ()
+
+
 class NodeLabelPriority(OfRelease, ScorePlugin):
     """Prefer nodes that have, or lack, some labels, whatever their values."""
 
@@ -516,3 +531,8 @@ class NodeLabelPriority(OfRelease, ScorePlugin):
         liked += [~has for has in has_labels(nodes, self._labels.absent_labels_preference)]
         count: Ints = np.sum(liked, axis=0)
         return self.rules.max_score * count // len(liked)
+
+
+def has_labels(nodes: Nodes, labels: Sequence[str]) -> list[Mask]:
+    """Per label, whether each node has it."""
+    return [nodes.codes(label) >= 0 for label in labels]

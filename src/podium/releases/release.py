@@ -14,16 +14,8 @@ from podium.extenders import Extender
 from podium.framework import Registry
 from podium.plugins import IN_TREE
 from podium.releases._algorithms import Catalog, configure, v1_8_catalog, v1_14_catalog
-from podium.releases._framework_v118 import V1ALPHA2, configure_v1alpha2
-from podium.releases.policy import (
-    API_VERSION,
-    KIND,
-    configure_policy,
-    is_policy,
-    legacy_dict,
-    parse_policy,
-    provider_priorities,
-)
+from podium.releases.framework_v118 import V1ALPHA2, configure_policy, configure_v1alpha2, provider_priorities
+from podium.releases.policy import API_VERSION, KIND, is_policy, legacy_dict, parse_policy
 from podium.releases.rules import V1_8, V1_14, V1_18, OldReleaseRules
 from podium.rules import rules_of
 from podium.rules.gates import RELEASE_NAMES

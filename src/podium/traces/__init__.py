@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from podium.errors import InputError
-from podium.traces._alibaba import read_alibaba_2018, read_openb
-from podium.traces._google import read_google_2019
+from podium.traces._published import read_alibaba_2018, read_google_2019, read_openb
 from podium.traces._recordings import read_kwok_record, read_simkube
 from podium.traces.trace import Advance, Trace, TraceEvent, Written, write_trace
 from podium.wording import counted

@@ -29,7 +29,7 @@ from podium.present.explanation import (
     reasons_not_looked_at,
     runner_up_document,
 )
-from podium.present.html_page import SHOWN, Heading, Markup, bar, element, page, scrolling, section, table
+from podium.present.html import SHOWN, Heading, Markup, bar, element, page, scrolling, section, table
 from podium.present.simulation import timeline_lines
 from podium.present.text import API_VERSION
 from podium.rules.gates import RELEASE_NAMES

@@ -8,7 +8,7 @@ import pytest
 
 from engine.preempting import EARLY, LATE, PROTECTED, budget, preempt, preemptor, running, small
 from podium.cluster import Cluster
-from podium.engine._dry_runs import CRITERIA, Candidate
+from podium.engine.dry_runs import CRITERIA, Candidate
 from podium.engine.preemption import ask_extenders
 from podium.errors import ExtenderError
 from podium.extenders import Victims

@@ -26,9 +26,9 @@ from engine.preempting import (
 )
 from podium.cluster import Cluster, Nodes
 from podium.engine import Decision, Scheduler
-from podium.engine._dry_runs import GOOD, REJECTED, UNKNOWN, VIOLATING, Window, are_enough
 from podium.engine._recheck import Recheck
-from podium.engine.plan.plan import Plan
+from podium.engine.dry_runs import GOOD, REJECTED, UNKNOWN, VIOLATING, Window, are_enough
+from podium.engine.plan import Plan
 from podium.errors import PluginError
 from podium.framework import SUCCESS, CycleState, PreEnqueuePlugin, PreFilterPlugin, PreFilterResult, Registry, Status
 from podium.model import Object, Pod

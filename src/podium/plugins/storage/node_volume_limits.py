@@ -33,24 +33,22 @@ from podium.model.objects import PersistentVolumeSpec, storage_class_of
 from podium.model.pod import Volume
 from podium.model.resources import ATTACHABLE_VOLUMES, csi_limit_key, node_allocatable
 from podium.plugins.storage.claims import (
-    ForPodsWithVolumes,
-    StorageFilter,
-    claim_name,
-    claim_not_found,
-    not_owned,
-    uses_claim,
-    uses_claims,
-)
-from podium.plugins.storage.csi_migration import (
     DRIVERS,
     NEVER_COUNTED,
     PORTWORX,
     AttachedVolume,
+    ForPodsWithVolumes,
+    StorageFilter,
     TranslationError,
+    claim_name,
+    claim_not_found,
     in_tree_plugin,
     inline_volume,
     migrated_plugins,
+    not_owned,
     persistent_volume,
+    uses_claim,
+    uses_claims,
 )
 from podium.rules import NEWEST_RULES, Rules
 

@@ -28,30 +28,28 @@ from podium.model.quantity import format_quantity
 from podium.model.selectors import EVERYTHING, NodeMatcher, label_selector, requirement_text
 from podium.plugins.storage.claims import (
     AVAILABLE,
+    DRIVERS,
     NO_PROVISIONER,
     REASON_NO_CLASS_NAME,
     REASON_NO_VOLUME_NAME,
     REASON_UNBOUND_IMMEDIATE,
     SELECTED_NODE,
     STORAGE,
+    AttachedVolume,
+    TranslationError,
     claim_name,
     claim_not_found,
     claim_size,
     class_not_found,
     ephemeral_claim_not_found,
+    in_tree_plugin,
     is_bound_to,
     is_fully_bound,
+    migrated_plugins,
     nanos,
+    translate_affinity,
     volume_affinity_terms,
     volume_not_found,
-)
-from podium.plugins.storage.csi_migration import (
-    DRIVERS,
-    AttachedVolume,
-    TranslationError,
-    in_tree_plugin,
-    migrated_plugins,
-    translate_affinity,
 )
 from podium.plugins.storage.node_volume_limits import NO_LIMIT, AttachedVolumes, NodeVolumeLimits, UncountableError
 from podium.plugins.storage.volume_binding import (

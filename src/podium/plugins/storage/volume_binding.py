@@ -38,7 +38,9 @@ from podium.model.quantity import value
 from podium.model.selectors import NodeMatcher, Requirement
 from podium.plugins.storage.claims import (
     BOUND_BY_CONTROLLER,
+    MIGRATED_PLUGINS,
     NO_PROVISIONER,
+    PORTWORX,
     REASON_UNBOUND_IMMEDIATE,
     SELECTED_NODE,
     STORAGE,
@@ -46,26 +48,22 @@ from podium.plugins.storage.claims import (
     BindableVolumes,
     StorageCapacities,
     StorageFilter,
+    TranslationError,
     claim_name,
     claim_not_found,
     claim_size,
     ephemeral_claim_not_found,
+    in_tree_plugin,
     is_bound_to,
     is_fully_bound,
+    migrated_plugins,
     not_owned,
+    translate_affinity,
     uses_claim,
     uses_claims,
     volume_affinity_terms,
     volume_limit,
     waits_for_consumer,
-)
-from podium.plugins.storage.csi_migration import (
-    MIGRATED_PLUGINS,
-    PORTWORX,
-    TranslationError,
-    in_tree_plugin,
-    migrated_plugins,
-    translate_affinity,
 )
 from podium.rules import Rules
 

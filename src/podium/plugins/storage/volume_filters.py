@@ -25,6 +25,7 @@ from podium.plugins.storage.claims import (
     REASON_NO_CLASS_NAME,
     REASON_NO_VOLUME_NAME,
     WAIT_FOR_FIRST_CONSUMER,
+    ZONE_DELIMITER,
     StorageFilter,
     claim_not_found,
     claims_named,
@@ -32,7 +33,6 @@ from podium.plugins.storage.claims import (
     names_claim,
     volume_not_found,
 )
-from podium.plugins.storage.csi_migration import ZONE_DELIMITER
 
 DiskIdentity = tuple[str, ...]
 

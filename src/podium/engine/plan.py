@@ -12,8 +12,8 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, PodInfo
 from podium.cluster.columns import Ints, Mask, is_any, lowest, once
 from podium.cluster.nodes import Groups, Representatives
-from podium.engine.plan.outcomes import INFEASIBLE, Rejections, RowOutcomes, StateOutcomes, WeightedScores
-from podium.engine.plan.results import (
+from podium.engine.plan_outcomes import INFEASIBLE, Rejections, RowOutcomes, StateOutcomes, WeightedScores
+from podium.engine.plan_results import (
     FEW_NODES,
     NO_VALUES,
     FilterResults,

@@ -10,7 +10,7 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import ROW_ASPECTS, ChangeLog, Codes, Ints, LogReader, Mask, is_any, lowest
 from podium.cluster.nodes import ResourceStates
-from podium.engine.plan.results import FEW_NODES, NO_VALUES, FilterResults, Results, ScoreResults
+from podium.engine.plan_results import FEW_NODES, NO_VALUES, FilterResults, Results, ScoreResults
 from podium.framework import SUCCESS, Code, ScorePlugin
 
 INFEASIBLE = -(1 << 60)
