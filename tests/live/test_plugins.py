@@ -31,8 +31,7 @@ from podium.framework import (
     ReservePlugin,
     Status,
 )
-from podium.framework.plugin import QueuedPod
-from podium.framework.suggested_change import Action, EventHint
+from podium.framework.plugin import Action, EventHint, QueuedPod
 from podium.loop import WAITING_PODS
 from podium.model import Pod
 from podium.plugins.queue_and_bind import DefaultBinder

@@ -2,8 +2,11 @@
 
 from podium.framework.plugin import (
     EXTENSION_POINTS,
+    Action,
     BindPlugin,
+    ClusterEvent,
     CycleState,
+    EventHint,
     FilterPlugin,
     PermitPlugin,
     Plugin,
@@ -17,19 +20,11 @@ from podium.framework.plugin import (
     QueueSortPlugin,
     ReservePlugin,
     ScorePlugin,
+    WaitingPod,
 )
 from podium.framework.registry import Framework, Registry
 from podium.framework.status import SKIP, SUCCESS, WAIT, Code, PostFilterResult, PreFilterResult, Status, Verdict
-from podium.framework.suggested_change import (
-    Action,
-    Change,
-    ClusterEvent,
-    EventHint,
-    Obstacle,
-    RejectedNodes,
-    RejectedPod,
-    WaitingPod,
-)
+from podium.framework.suggested_change import Change, Obstacle, RejectedNodes, RejectedPod
 
 __all__ = [
     "EXTENSION_POINTS", "SKIP", "SUCCESS", "WAIT", "Action", "BindPlugin", "Change", "ClusterEvent", "Code",

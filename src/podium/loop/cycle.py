@@ -15,8 +15,8 @@ from podium.engine.decision import Diagnosis
 from podium.engine.scheduler import Config, Scheduler, SchedulerKeywords, SchedulerOptions
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, Code, CycleState, Plugin, Status
-from podium.framework.suggested_change import Action, ClusterEvent
-from podium.loop.events import (
+from podium.framework.plugin import Action, ClusterEvent
+from podium.loop.cluster_events import (
     Bind,
     ChangeObject,
     Event,

@@ -10,11 +10,19 @@ from functools import partial
 
 from podium.cluster import Cluster
 from podium.engine.decision import Diagnosis
-from podium.framework.plugin import FilterPlugin, PermitPlugin, Plugin, PreEnqueuePlugin, PreFilterPlugin, ReservePlugin
+from podium.framework.plugin import (
+    ClusterEvent,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    ReservePlugin,
+    WaitingPod,
+)
 from podium.framework.registry import Framework
 from podium.framework.status import SUCCESS, Status
-from podium.framework.suggested_change import ClusterEvent, WaitingPod
-from podium.loop.events import ASSIGNED, TARGET, PluginHints, RequeueFilter, label_of, pod_changes
+from podium.loop.cluster_events import ASSIGNED, TARGET, PluginHints, RequeueFilter, label_of, pod_changes
 from podium.loop.queued_pod import (
     NEVER,
     WINDOW,

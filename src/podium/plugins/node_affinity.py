@@ -14,9 +14,9 @@ from podium.cluster.columns import Ints
 from podium.config.plugin_args import NodeAffinityArgs
 from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.fast_paths import NormalizesByMax
-from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin
+from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, node_update
 from podium.framework.status import SKIP, SKIPPED, SUCCESS, PreFilterResult, Status, Verdict
-from podium.framework.suggested_change import SpecPart, edit_pod, label_node, node_update, set_args, unmet_label
+from podium.framework.suggested_change import SpecPart, edit_pod, label_node, set_args, unmet_label
 from podium.model import Node, NodeSelector, Pod, PodSpec, SelectorRequirement
 from podium.model import NodeAffinity as Affinity
 from podium.model.selectors import (

@@ -23,15 +23,15 @@ from podium.framework.plugin import (
     PreFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
+    is_about_itself,
+    is_placed,
+    node_update,
 )
 from podium.framework.status import PASSED, SKIPPED, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import (
     SpecPart,
     edit_pod,
     evict_few,
-    is_about_itself,
-    is_placed,
-    node_update,
     pull_image,
     remove_taint,
     taint_text,

@@ -22,9 +22,18 @@ from podium.config.plugin_args import (
 )
 from podium.config.types import MAX_NODE_SCORE
 from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
-from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from podium.framework.plugin import (
+    CycleState,
+    FilterPlugin,
+    PodView,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    is_placed,
+    node_update,
+)
 from podium.framework.status import PASSED, SUCCESS, PreFilterResult, Status, Verdict
-from podium.framework.suggested_change import ChangeTarget, edit_pod, evict, evictable, is_placed, node_update
+from podium.framework.suggested_change import ChangeTarget, edit_pod, evict, evictable
 from podium.model import Container, DeviceClass, Node, Pod, ResourceRequirements
 from podium.model.quantity import MAX_INT64, format_quantity, int64, parse_quantity
 from podium.model.resources import (

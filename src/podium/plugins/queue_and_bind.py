@@ -15,7 +15,9 @@ from podium.config.plugin_args import DefaultPreemptionArgs
 from podium.errors import InputError
 from podium.framework import BindPlugin
 from podium.framework.plugin import (
+    Action,
     CycleState,
+    EventHint,
     FilterPlugin,
     PermitPlugin,
     Plugin,
@@ -24,9 +26,10 @@ from podium.framework.plugin import (
     PreFilterPlugin,
     QueuedPod,
     QueueSortPlugin,
+    WaitingPod,
+    is_about_itself,
 )
 from podium.framework.status import SKIPPED, SUCCESS, PostFilterResult, PreFilterResult, Status
-from podium.framework.suggested_change import Action, EventHint, WaitingPod, is_about_itself
 from podium.model import Pod
 from podium.rules import Rules
 

@@ -14,6 +14,7 @@ from podium.errors import PluginError
 from podium.framework.fast_paths import ForSomePods, NormalizesByMax
 from podium.framework.plugin import (
     EXTENSION_POINTS,
+    EventHint,
     FilterPlugin,
     Plugin,
     PodView,
@@ -23,7 +24,7 @@ from podium.framework.plugin import (
     points_of,
 )
 from podium.framework.status import SUCCESS, Code, Status
-from podium.framework.suggested_change import Change, EventHint, RejectedPod
+from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import Object
 from podium.testing._plugin_run import ClusterChange, PluginResults, PluginRun, Samples, call
 

@@ -13,8 +13,8 @@ import msgspec
 from podium.cluster import Cluster
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError
+from podium.loop.cluster_events import Bind, ChangeObject, Evict, Instruction, Nominate, Unschedulable, Wait
 from podium.loop.cycle import SchedulerLoop
-from podium.loop.events import Bind, ChangeObject, Evict, Instruction, Nominate, Unschedulable, Wait
 from podium.loop.queue import FLUSH_AFTER, FLUSH_EVERY, RETRY_EVERY
 from podium.loop.queued_pod import MAX_PERMIT_TIMEOUT
 from podium.loop.snapshot import LoopSnapshot, resume, take_snapshot

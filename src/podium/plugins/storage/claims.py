@@ -24,8 +24,8 @@ from podium.cluster.columns import Interned, Ints, Mask
 from podium.cluster.store import Store, is_owned_by
 from podium.framework import PodView
 from podium.framework.fast_paths import ForSomePods
-from podium.framework.plugin import FilterPlugin
-from podium.framework.suggested_change import Obstacle, RejectedNodes, SpecPart, WaitingPod
+from podium.framework.plugin import FilterPlugin, WaitingPod
+from podium.framework.suggested_change import Obstacle, RejectedNodes, SpecPart
 from podium.model import (
     CSINode,
     CSIStorageCapacity,

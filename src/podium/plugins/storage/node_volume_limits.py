@@ -16,9 +16,17 @@ from podium.cluster.cluster import ChangedRows, UpToDate
 from podium.cluster.columns import Ints, Mask, highest, is_any
 from podium.cluster.store import Store
 from podium.framework import Status
-from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin
+from podium.framework.plugin import (
+    Action,
+    CycleState,
+    EventHint,
+    FilterPlugin,
+    PreFilterPlugin,
+    WaitingPod,
+    always,
+    is_placed,
+)
 from podium.framework.status import PASSED, SKIPPED, SUCCESS, PreFilterResult, Verdict
-from podium.framework.suggested_change import Action, EventHint, WaitingPod, always, is_placed
 from podium.model import (
     CSIDriver,
     CSINode,

@@ -14,15 +14,17 @@ from podium.cluster.columns import Ints, Mask, is_any, round_half_away
 from podium.cluster.store import Store
 from podium.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs, value_on_shape
 from podium.framework.plugin import (
+    Action,
     CycleState,
+    EventHint,
     PreBindPlugin,
     PreFilterPlugin,
     PreScorePlugin,
     ReservePlugin,
     ScorePlugin,
+    WaitingPod,
 )
 from podium.framework.status import PASSED, SKIP, SKIPPED, SUCCESS, PreFilterResult, Status, Verdict
-from podium.framework.suggested_change import Action, EventHint, WaitingPod
 from podium.model import (
     CSIDriver,
     CSINode,

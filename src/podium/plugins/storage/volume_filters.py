@@ -14,10 +14,9 @@ from podium.cluster.cluster import ChangedRows, UpToDate
 from podium.cluster.columns import Mask
 from podium.cluster.store import Store
 from podium.framework import PodView
-from podium.framework.plugin import CycleState, PreFilterPlugin
+from podium.framework.plugin import Action, CycleState, EventHint, PreFilterPlugin, WaitingPod, node_update
 from podium.framework.registry import lacks
 from podium.framework.status import PASSED, SKIPPED, SUCCESS, PreFilterResult, Status, Verdict
-from podium.framework.suggested_change import Action, EventHint, WaitingPod, node_update
 from podium.model import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume
 from podium.model.objects import BETA_REGION, BETA_ZONE, REGION, ZONE, storage_class_of
 from podium.model.selectors import Requirement

@@ -11,8 +11,7 @@ import numpy as np
 
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.framework import Code, CycleState
-from podium.framework.plugin import FilterPlugin, Plugin, PreFilterPlugin
-from podium.framework.suggested_change import Action, ClusterEvent, EventHint, WaitingPod
+from podium.framework.plugin import Action, ClusterEvent, EventHint, FilterPlugin, Plugin, PreFilterPlugin, WaitingPod
 from podium.loop.queued_pod import QueuedPod
 from podium.manifests.decode import GROUP_OF
 from podium.model import Namespace, Node, Object, Pod, StorageClass
