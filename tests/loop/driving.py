@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from podium.cluster import Cluster
 from podium.framework import Plugin, Registry
-from podium.loop.cluster_events import (
+from podium.loop.cycle import SchedulerLoop
+from podium.loop.events import (
     Bind,
     ChangeObject,
     Event,
@@ -20,7 +21,6 @@ from podium.loop.cluster_events import (
     Unschedulable,
     Wait,
 )
-from podium.loop.cycle import SchedulerLoop
 from podium.model import Object, Pod
 from podium.plugins import IN_TREE
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from builders import make_node, make_object, make_pod
 from podium.framework import Action, ClusterEvent, EventHint
-from podium.loop.cluster_events import (
+from podium.loop.events import (
     ASSIGNED,
     label_of,
     node_changes,

@@ -15,7 +15,7 @@ from podium.cluster import Cluster, NodeInfo
 from podium.config.plugin_args import LIST_DEFAULTING, NodeAffinityArgs, PodTopologySpreadArgs
 from podium.framework import ClusterEvent, CycleState, FilterPlugin, Status, WaitingPod
 from podium.framework.plugin import Action, EventHint
-from podium.loop.cluster_events import PluginHints, node_changes, object_change, pod_changes
+from podium.loop.events import PluginHints, node_changes, object_change, pod_changes
 from podium.model.devices import AllocationResult, ResourceClaim, ResourceClaimStatus
 from podium.model.meta import NodeSelector, NodeSelectorTerm, Object, ObjectMeta, SelectorRequirement
 from podium.model.objects import HOSTNAME, ZONE, Node

@@ -18,8 +18,8 @@ from pod_kinds import pod_of
 from podium.cluster import Cluster
 from podium.framework import WAIT, CycleState, PermitPlugin, PreBindPlugin, Status
 from podium.framework.status import SUCCESS
-from podium.loop.cluster_events import Bind, Event, EventType, Evict, Instruction, Nominate
 from podium.loop.cycle import SchedulerLoop
+from podium.loop.events import Bind, Event, EventType, Evict, Instruction, Nominate
 from podium.loop.queued_pod import WAITING_PODS
 from podium.loop.snapshot import LoopSnapshot, resume, take_snapshot
 from podium.model import Node, Object, Pod

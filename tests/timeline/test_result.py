@@ -9,8 +9,8 @@ import pytest
 from builders import make_node, make_pod
 from podium.cluster import Cluster
 from podium.loop import Event, EventType, SchedulerLoop
-from podium.timeline.events import ContinueDrain, Finish, VirtualClock
 from podium.timeline.result import History, Life, Sample, TimelineResult, resources_of, round_time
+from podium.timeline.timed_events import ContinueDrain, Finish, VirtualClock
 
 # -- the clock -----------------------------------------------------------------------------------------------------
 

@@ -457,8 +457,3 @@ def node_update(part: Action, rules: Rules) -> Action:
 def is_about_itself(waiting: WaitingPod, old: Pod | None, new: Pod) -> bool:
     """The hint for events that help only the pod they are about."""
     return waiting.is_same(new)
-
-
-def is_placed(pod: Pod) -> bool:
-    """Whether a pod occupies a node, or will once preemption has made room."""
-    return bool(pod.spec.node_name or pod.status.nominated_node_name)

@@ -16,7 +16,7 @@ from podium.engine.scheduler import Config, Scheduler, SchedulerKeywords, Schedu
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, Code, CycleState, Plugin, Status
 from podium.framework.plugin import Action, ClusterEvent
-from podium.loop.cluster_events import (
+from podium.loop.events import (
     Bind,
     ChangeObject,
     Event,

@@ -22,7 +22,7 @@ from podium.framework.plugin import (
 )
 from podium.framework.registry import Framework
 from podium.framework.status import SUCCESS, Status
-from podium.loop.cluster_events import ASSIGNED, TARGET, PluginHints, RequeueFilter, label_of, pod_changes
+from podium.loop.events import ASSIGNED, TARGET, PluginHints, RequeueFilter, label_of, pod_changes
 from podium.loop.queued_pod import (
     NEVER,
     WINDOW,

@@ -384,3 +384,8 @@ def has_objects_of_its_own(pod: Pod) -> bool:
     These are the claims of generic ephemeral volumes. Two of these pods with equal specs need not fit the same nodes.
     """
     return any(volume.ephemeral is not None for volume in pod.spec.volumes)
+
+
+def is_placed(pod: Pod) -> bool:
+    """Whether a pod occupies a node, or will once preemption has made room."""
+    return bool(pod.spec.node_name or pod.status.nominated_node_name)

@@ -24,7 +24,6 @@ from podium.framework.plugin import (
     PreScorePlugin,
     ScorePlugin,
     is_about_itself,
-    is_placed,
     node_update,
 )
 from podium.framework.status import PASSED, SKIPPED, SUCCESS, PreFilterResult, Status, Verdict
@@ -39,6 +38,7 @@ from podium.framework.suggested_change import (
     uncordon,
 )
 from podium.model import Container, Node, Pod, PodSpec, Taint
+from podium.model.pod import is_placed
 from podium.model.selectors import CORDONED, PREFER_NO_SCHEDULE, any_tolerates, repels, untolerated
 from podium.rules import Rules
 

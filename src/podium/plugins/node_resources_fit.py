@@ -21,20 +21,12 @@ from podium.config.plugin_args import (
     value_on_shape,
 )
 from podium.config.types import MAX_NODE_SCORE
-from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
-from podium.framework.plugin import (
-    CycleState,
-    FilterPlugin,
-    PodView,
-    PreFilterPlugin,
-    PreScorePlugin,
-    ScorePlugin,
-    is_placed,
-    node_update,
-)
+from podium.framework import Action, Change, EventHint, Obstacle, PodView, RejectedNodes, RejectedPod, WaitingPod
+from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin, node_update
 from podium.framework.status import PASSED, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import ChangeTarget, edit_pod, evict, evictable
 from podium.model import Container, DeviceClass, Node, Pod, ResourceRequirements
+from podium.model.pod import is_placed
 from podium.model.quantity import MAX_INT64, format_quantity, int64, parse_quantity
 from podium.model.resources import (
     CPU,

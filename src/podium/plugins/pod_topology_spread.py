@@ -25,20 +25,12 @@ from podium.config.types import MAX_NODE_SCORE
 from podium.errors import SelectorError
 from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.fast_paths import ByNodeLabels, ForSomePods
-from podium.framework.plugin import (
-    CycleState,
-    FilterPlugin,
-    PodView,
-    PreFilterPlugin,
-    PreScorePlugin,
-    ScorePlugin,
-    is_placed,
-)
+from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from podium.framework.status import PASSED, SKIP, SKIPPED, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import SpecPart, edit_pod, evict_few, may_be_evicted, missing_labels, same_domain
 from podium.model import Node, Pod, TopologySpreadConstraint
 from podium.model.objects import HOSTNAME, ZONE, ReplicaSet, ReplicationController, Service, StatefulSet, Taint
-from podium.model.pod import Toleration
+from podium.model.pod import Toleration, is_placed
 from podium.model.selectors import (
     EVERYTHING,
     NodeMatcher,

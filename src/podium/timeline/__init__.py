@@ -2,8 +2,8 @@
 
 from podium.timeline._timeline import Timeline, resume_timeline, save_timeline
 from podium.timeline._world import Surroundings
-from podium.timeline.events import TimedEvent, TimelineEvents, Verb, read_timeline
 from podium.timeline.result import Life, Sample, TimelineResult, Utilisation
+from podium.timeline.timed_events import TimedEvent, TimelineEvents, Verb, read_timeline
 
 __all__ = [
     "Life",

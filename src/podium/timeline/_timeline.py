@@ -13,8 +13,8 @@ import msgspec
 from podium.cluster import Cluster
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError
-from podium.loop.cluster_events import Bind, ChangeObject, Evict, Instruction, Nominate, Unschedulable, Wait
 from podium.loop.cycle import SchedulerLoop
+from podium.loop.events import Bind, ChangeObject, Evict, Instruction, Nominate, Unschedulable, Wait
 from podium.loop.queue import FLUSH_AFTER, FLUSH_EVERY, RETRY_EVERY
 from podium.loop.queued_pod import MAX_PERMIT_TIMEOUT
 from podium.loop.snapshot import LoopSnapshot, resume, take_snapshot
@@ -23,7 +23,8 @@ from podium.memory import collector_relaxed
 from podium.model import Node, Object, PodDisruptionBudget, ResourceClaim
 from podium.timeline import controllers
 from podium.timeline._world import Surroundings, World
-from podium.timeline.events import (
+from podium.timeline.result import History, Life, Sample, TimelineResult, UtilisationSums
+from podium.timeline.timed_events import (
     FIRST_MOMENT,
     AnyDue,
     ContinueDrain,
@@ -33,7 +34,6 @@ from podium.timeline.events import (
     check_events,
     read_timeline,
 )
-from podium.timeline.result import History, Life, Sample, TimelineResult, UtilisationSums
 
 
 class Companion(Protocol):

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from podium.cluster.budgets import is_healthy
 from podium.cluster.store import claim_names, is_owned_by, made_ready, releases
 from podium.errors import InputError
-from podium.loop.cluster_events import Event, EventType
 from podium.loop.cycle import SchedulerLoop
+from podium.loop.events import Event, EventType
 from podium.manifests.workloads import claims_for
 from podium.model.devices import ResourceClaim, ResourceClaimTemplate
 from podium.model.meta import Object
@@ -26,7 +26,8 @@ from podium.timeline.controllers import (
     seconds_tolerated,
     without_unreachable,
 )
-from podium.timeline.events import (
+from podium.timeline.result import History, Life, round_time
+from podium.timeline.timed_events import (
     AnyDue,
     ContinueDrain,
     Create,
@@ -38,7 +39,6 @@ from podium.timeline.events import (
     VirtualClock,
     lifetime_of,
 )
-from podium.timeline.result import History, Life, round_time
 
 
 class Surroundings(Struct, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ from podium.errors import InputError, os_problem
 from podium.manifests import load, load_documents
 from podium.manifests.files import GZIP_MAGIC
 from podium.manifests.located import is_number, line_of, located_values, path_in
-from podium.timeline.events import LIFETIME
+from podium.timeline.timed_events import LIFETIME
 from podium.traces.trace import Advance, Manifest, Trace, TraceEvent, is_text, remarks
 from podium.wording import counted
 

@@ -16,16 +16,7 @@ from podium.cluster.cluster import ChangedRows, UpToDate
 from podium.cluster.columns import Ints, Mask, highest, is_any
 from podium.cluster.store import Store
 from podium.framework import Status
-from podium.framework.plugin import (
-    Action,
-    CycleState,
-    EventHint,
-    FilterPlugin,
-    PreFilterPlugin,
-    WaitingPod,
-    always,
-    is_placed,
-)
+from podium.framework.plugin import Action, CycleState, EventHint, FilterPlugin, PreFilterPlugin, WaitingPod, always
 from podium.framework.status import PASSED, SKIPPED, SUCCESS, PreFilterResult, Verdict
 from podium.model import (
     CSIDriver,
@@ -38,7 +29,7 @@ from podium.model import (
     VolumeAttachment,
 )
 from podium.model.objects import PersistentVolumeSpec, storage_class_of
-from podium.model.pod import Volume
+from podium.model.pod import Volume, is_placed
 from podium.model.resources import ATTACHABLE_VOLUMES, csi_limit_key, node_allocatable
 from podium.plugins.storage.claims import (
     DRIVERS,
