@@ -44,6 +44,8 @@ from podium.model.selectors import cordoned, requirement_text
 from podium.plugins.storage.claims import claim_name
 from podium.wording import joined
 
+# -- changes to try ----------------------------------------------------------------------------------------------------
+
 
 class TrialState:
     """A pod without a node, a copy of the cluster, and a configuration. Every change of them can be undone."""
@@ -425,6 +427,9 @@ _WORDS: dict[SpecPart, Callable[[Pod, Cluster], str]] = {
     SpecPart.VOLUME: _volumes,
     SpecPart.PORT: _ports,
 }
+
+
+# -- the answer --------------------------------------------------------------------------------------------------------
 
 
 MOST_SUGGESTIONS = 5

@@ -26,6 +26,9 @@ from podium.model import Node, Pod
 from podium.model.pod import belongs_to_node, is_static
 from podium.rules import Difference, differences
 
+# -- audits ------------------------------------------------------------------------------------------------------------
+
+
 STATIC = "a static pod: its node runs it"
 OF_DAEMON_SET = "a DaemonSet's pod: it is for this node"
 
@@ -181,6 +184,9 @@ def _explained(decision: Decision, pod: Pod, node: str) -> Audited:
     plugins = {plugin: leads[plugin] for plugin in sorted(leads, key=lambda plugin: -abs(leads[plugin]))}
     place = 1 + sum(other > total for other in decision.totals.values())
     return Audited(*about, Finding.DRIFTED, best, decision.totals[best] - total, plugins, place, feasible)
+
+
+# -- upgrades ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ from podium.plugins.node_properties import ImageLocality
 from podium.timeline import TimedEvent, Timeline, TimelineEvents, Verb
 from podium.timeline.controllers import Disruptions
 
+# -- trials on a copy of the cluster -----------------------------------------------------------------------------------
+
 
 class _IrreversibleError(Exception):
     """A step of a trial changed more than nodes and pods, which cannot be undone."""
@@ -248,6 +250,9 @@ def _filters_node_by_node(framework: Framework, info: PodInfo, cluster: Cluster,
         )
         for plugin in (*framework.pre_filter, *framework.filter)
     )
+
+
+# -- nodes of groups ---------------------------------------------------------------------------------------------------
 
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"

@@ -35,6 +35,9 @@ from podium.cel._values import (
 )
 from podium.errors import CelError
 
+# -- calls and lookups -------------------------------------------------------------------------------------------------
+
+
 COST_LIMIT = 1_000_000
 
 # The state of one evaluation: the cost so far, the device, and the variables.
@@ -316,6 +319,9 @@ def _list_index(key: Value) -> int:
     if type(key) is float and key.is_integer():
         return int(key)
     raise EvalError(f"unsupported index type '{type_name(key)}' in list")
+
+
+# -- expressions -------------------------------------------------------------------------------------------------------
 
 
 K = TypeVar("K", str, Value)

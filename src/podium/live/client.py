@@ -30,6 +30,9 @@ from msgspec.structs import replace
 
 from podium.errors import InputError, PodiumError, os_problem
 
+# -- kubeconfig and credentials ----------------------------------------------------------------------------------------
+
+
 DEFAULT_FILE = "~/.kube/config"
 DEFAULT_NAMESPACE = "default"
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -450,6 +453,9 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         return (error.reason or "it is not PEM").lower().replace("_", " ")
     return os_problem(error) if isinstance(error, OSError) else str(error)
+
+
+# -- requests, lists and watches ---------------------------------------------------------------------------------------
 
 
 PAGE = 500

@@ -39,6 +39,9 @@ from podium.plugins.dynamic_resources.pod_devices import PodDevices
 from podium.plugins.queue_and_bind import BINDER, DefaultBinder, DefaultPreemption
 from podium.plugins.storage.volume_binding import VolumeBinding
 
+# -- the last decisions ------------------------------------------------------------------------------------------------
+
+
 MOST_REMEMBERED_DECISIONS = 1000
 MOST_UNDOABLE_CHANGES = 20_000
 """The number of cluster changes that can be undone; earlier decisions are forgotten."""
@@ -158,6 +161,9 @@ class DecisionHistory:
 
 def _on(pod: Pod, node: str) -> Pod:
     return replace(pod, spec=replace(pod.spec, node_name=node))
+
+
+# -- the scheduler -----------------------------------------------------------------------------------------------------
 
 
 logger = logging.getLogger("podium.live")

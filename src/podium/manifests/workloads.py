@@ -49,6 +49,9 @@ from podium.model.objects import WorkloadSpec
 from podium.model.pod import PersistentVolumeClaimVolumeSource, PodResourceClaimStatus
 from podium.model.selectors import required_node_affinity, untolerated
 
+# -- what controllers need ---------------------------------------------------------------------------------------------
+
+
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 """The annotation of a generated claim that names its entry in the pod's resourceClaims."""
 
@@ -326,6 +329,9 @@ def refuse_too_many(owner: Object, number: int) -> None:
                 kind, name = reference.kind, reference.name
         name = full_name(kind, owner.namespace, name)
         raise InputError(f"{name}: asks for {number:,} pods; up to {MOST_PODS_OF_WORKLOAD:,} can be simulated")
+
+
+# -- the pods of each workload -----------------------------------------------------------------------------------------
 
 
 _NAME_FIELD = "metadata.name"

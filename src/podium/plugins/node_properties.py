@@ -412,6 +412,9 @@ def preferred_taint_fixes(pod: Pod, node: str, cluster: Cluster) -> Iterator[Cha
             yield tolerate(pod, taint)
 
 
+# -- ImageLocality -----------------------------------------------------------------------------------------------------
+
+
 MEBI = 1024 * 1024
 LEAST = 23 * MEBI
 MOST_PER_CONTAINER = 1000 * MEBI

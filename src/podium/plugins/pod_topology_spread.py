@@ -42,6 +42,9 @@ from podium.model.selectors import (
 )
 from podium.wording import counted
 
+# -- constraints -------------------------------------------------------------------------------------------------------
+
+
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 ANY_NODE = NodeMatcher()
 NO_PODS = Matching((Scope(frozenset(), EVERYTHING),))
@@ -176,6 +179,9 @@ def default_selector(pod: Pod, cluster: Cluster) -> Selector:
     except SelectorError:
         return match_labels(labels)
     return match_labels(labels).add(added.requirements)
+
+
+# -- the plugin --------------------------------------------------------------------------------------------------------
 
 
 class SpreadFilter(Protocol):

@@ -408,6 +408,9 @@ def _ended_early(decision: Decision) -> bool:
     return not_looked_at(decision) > 0 and not (decision.absent and decision.absent.reasons)
 
 
+# -- the output of explain and why-not ---------------------------------------------------------------------------------
+
+
 class Explained(NamedTuple):
     """A decision and, for a running pod, its node: the decision is then the one it would get now."""
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from podium.engine.simulation import Placement, Simulation
 
 
+# -- building blocks ---------------------------------------------------------------------------------------------------
+
+
 VOID = frozenset({"br", "meta"})
 TEXT_TAGS = frozenset({"li", "p", "td"})
 """Elements that contain sentences and lists of names."""
@@ -272,6 +275,9 @@ def _amounts(cluster: Cluster, what: Literal["allocatable", "requested"]) -> dic
         str(name): dict(zip(SHOWN, numbers, strict=True))
         for name, *numbers in zip(cluster.nodes.names, *amounts, strict=True)
     }
+
+
+# -- decisions and simulations -----------------------------------------------------------------------------------------
 
 
 TEXT, TEXTS, NUMBER = "text", "texts", "number"

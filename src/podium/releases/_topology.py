@@ -288,6 +288,9 @@ def _count(constraints: list[_Constraint], pod: Pod, cluster: Cluster) -> list[t
     return found
 
 
+# -- services and owners -----------------------------------------------------------------------------------------------
+
+
 class AnySelector(NamedTuple):
     """Matches objects that at least one of some selectors matches; it has a selector's methods, so it can be
     counted by.

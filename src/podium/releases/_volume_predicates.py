@@ -431,6 +431,9 @@ def _can_provision(claim: PersistentVolumeClaim, node: Node, cluster: Cluster) -
     )
 
 
+# -- limits of disks per node ------------------------------------------------------------------------------------------
+
+
 MOST_FROM_ENVIRONMENT = "KUBE_MAX_PD_VOLS"
 
 _IN_TREE_PROVISIONERS = frozenset(

@@ -522,6 +522,9 @@ def _raise_any(problems: Problems) -> None:
         raise ConfigError(list(dict.fromkeys(problems.errors)))
 
 
+# -- a Policy as plugins -----------------------------------------------------------------------------------------------
+
+
 PREDICATES: dict[str, tuple[str, ...]] = {
     "CheckNodeUnschedulable": ("NodeUnschedulable",),
     "GeneralPredicates": ("NodeResourcesFit", "NodeName", "NodePorts", "NodeAffinity"),

@@ -36,6 +36,9 @@ from podium.plugins.node_properties import (
 )
 from podium.releases.rules import OfRelease, OldReleaseRules
 
+# -- requests and usage ------------------------------------------------------------------------------------------------
+
+
 _PLAIN = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _OLD_GPU = "alpha.kubernetes.io/nvidia-gpu"
 _OPAQUE = "pod.alpha.kubernetes.io/opaque-int-resource-"
@@ -320,6 +323,9 @@ def _limit(spec: PodSpec, resource: str) -> int:
     """The sum of the containers' limits, or the largest init container's."""
     together = sum(amount_of(resource, container.resources.limits) for container in spec.containers)
     return max([together, *(amount_of(resource, each.resources.limits) for each in spec.init_containers)])
+
+
+# -- the node itself ---------------------------------------------------------------------------------------------------
 
 
 PREFER_AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"

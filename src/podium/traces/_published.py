@@ -42,6 +42,9 @@ from podium.traces.trace import (
     valid_name,
 )
 
+# -- Alibaba -----------------------------------------------------------------------------------------------------------
+
+
 GPU_MILLI = "alibabacloud.com/gpu-milli"
 """The resource: thousandths of GPUs; a node has 1000 for each of its GPUs."""
 GPU_MODEL = "alibabacloud.com/gpu-card-model"
@@ -219,6 +222,9 @@ def _tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[TraceEve
         "{} without end_time after start_time: taken to run on": unended,
     }
     assumed += remarks("task", counts)
+
+
+# -- Google ------------------------------------------------------------------------------------------------------------
 
 
 CPUS, MEMORY_MIB = 64_000, 262_144

@@ -33,6 +33,9 @@ from podium.manifests.defaults import StoredPods
 from podium.model import Node, Object, ObjectMeta, Pod
 from podium.web.serving import App, Guard, RequestMetrics, TooLargeError
 
+# -- the plugins of a profile ------------------------------------------------------------------------------------------
+
+
 UNKNOWN_NODE = "the extender does not know this node"
 
 
@@ -226,6 +229,9 @@ def extender_framework(
     given["profiles"] = profiles[:1]
     setup = made.set_up(given, registry=registry)
     return Framework(setup.config.profiles[0], setup.registry)
+
+
+# -- over HTTP ---------------------------------------------------------------------------------------------------------
 
 
 class NameTable:

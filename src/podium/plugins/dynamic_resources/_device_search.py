@@ -382,6 +382,9 @@ def _sum(amounts: list[Amounts]) -> Mapping[str, Fraction]:
     return total
 
 
+# -- results on every node ---------------------------------------------------------------------------------------------
+
+
 NODE_NAME_FIELD = "metadata.name"
 
 

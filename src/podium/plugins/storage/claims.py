@@ -53,6 +53,9 @@ from podium.model.quantity import parse_quantity, value
 from podium.model.selectors import EVERYTHING, NodeMatcher, NodeTerm, Selector, label_selector, node_terms
 from podium.rules import NEWEST_RULES, Rules
 
+# -- in-tree volumes and their CSI drivers -----------------------------------------------------------------------------
+
+
 ZONE_DELIMITER = "__"
 
 AWS_EBS, GCE_PD = "kubernetes.io/aws-ebs", "kubernetes.io/gce-pd"
@@ -239,6 +242,9 @@ def _narrowed(terms: list[NodeSelectorTerm], key: str, zones: list[str]) -> list
     return [
         replace(term, match_expressions=[*term.match_expressions, expression]) for term in terms or [NodeSelectorTerm()]
     ]
+
+
+# -- claims ------------------------------------------------------------------------------------------------------------
 
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"

@@ -51,6 +51,9 @@ from podium.plugins.storage.claims import (
 )
 from podium.rules import NEWEST_RULES, Rules
 
+# -- attached volumes --------------------------------------------------------------------------------------------------
+
+
 NO_LIMIT = np.iinfo(np.int64).max
 
 ClaimKey = tuple[str, str]
@@ -385,6 +388,9 @@ def _move(index: dict[K, set[int]], row: int, old: frozenset[K], new: frozenset[
             del index[key]
     for key in new - old:
         index.setdefault(key, set()).add(row)
+
+
+# -- the plugins -------------------------------------------------------------------------------------------------------
 
 
 class NodeVolumeLimits(PreFilterPlugin, StorageFilter):

@@ -69,6 +69,8 @@ from podium.plugins.storage.claims import (
 )
 from podium.rules import Rules
 
+# -- the search --------------------------------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, slots=True)
 class PodClaims:
@@ -387,6 +389,9 @@ def checked_size(claim: PersistentVolumeClaim, storage_class: StorageClass, stor
     size = claim.spec.resources.requests.get(STORAGE)
     driver = store.of(CSIDriver).get(storage_class.provisioner)
     return None if size is None or driver is None or not driver.spec.storage_capacity else value(size)
+
+
+# -- the plugin --------------------------------------------------------------------------------------------------------
 
 
 MAX_UTILIZATION = 100
