@@ -34,6 +34,7 @@ from podium.model.objects import (
 )
 from podium.model.pod import Pod, PodSpec, PodTemplateSpec, Toleration
 from podium.model.quantity import parse_quantity
+from podium.model.selectors import NOT_READY, UNREACHABLE
 
 T = TypeVar("T", bound=Object)
 Scaled = Deployment | ReplicaSet | ReplicationController | StatefulSet
@@ -43,7 +44,7 @@ SCALED = (Deployment, ReplicaSet, ReplicationController, StatefulSet)
 TEMPLATED = (*SCALED, DaemonSet)
 REPLICAS, TEMPLATE = "spec.replicas", "spec.template"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-NODE_IS_AWAY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+NODE_IS_AWAY = (NOT_READY, UNREACHABLE)
 _BELOW = re.compile(r"[.\[]")
 _QUANTITIES = frozenset(("requests", "limits", "storage", "sizeLimit", "overhead"))
 

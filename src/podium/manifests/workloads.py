@@ -47,7 +47,7 @@ from podium.model import (
 )
 from podium.model.objects import WorkloadSpec
 from podium.model.pod import PersistentVolumeClaimVolumeSource, PodResourceClaimStatus
-from podium.model.selectors import required_node_affinity, untolerated
+from podium.model.selectors import NOT_READY, UNREACHABLE, required_node_affinity, untolerated
 
 # -- what controllers need ---------------------------------------------------------------------------------------------
 
@@ -337,8 +337,8 @@ def refuse_too_many(owner: Object, number: int) -> None:
 _NAME_FIELD = "metadata.name"
 _GENERATION = "deprecated.daemonset.template.generation"
 _TOLERATED = (
-    ("node.kubernetes.io/not-ready", "NoExecute"),
-    ("node.kubernetes.io/unreachable", "NoExecute"),
+    (NOT_READY, "NoExecute"),
+    (UNREACHABLE, "NoExecute"),
     ("node.kubernetes.io/disk-pressure", "NoSchedule"),
     ("node.kubernetes.io/memory-pressure", "NoSchedule"),
     ("node.kubernetes.io/pid-pressure", "NoSchedule"),

@@ -28,10 +28,10 @@ Labels = Mapping[str, str]
 NO_SCHEDULE, NO_EXECUTE, PREFER_NO_SCHEDULE = "NoSchedule", "NoExecute", "PreferNoSchedule"
 CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 """The taint of a cordoned node."""
-
-
 UNREACHABLE = "node.kubernetes.io/unreachable"
 """The key of the taints of a node that cannot be reached."""
+NOT_READY = "node.kubernetes.io/not-ready"
+"""The key of the taints of a node that says that it is not ready."""
 
 
 def is_unreachable(node: Node) -> bool:

@@ -34,7 +34,7 @@ from podium.model import (
     Toleration,
 )
 from podium.model.pod import is_recreated
-from podium.model.selectors import NO_EXECUTE, NO_SCHEDULE, UNREACHABLE, tolerates
+from podium.model.selectors import NO_EXECUTE, NO_SCHEDULE, NOT_READY, UNREACHABLE, tolerates
 
 SCALED = (Deployment, ReplicaSet, ReplicationController, StatefulSet)
 WORKLOADS = (*SCALED, DaemonSet, Job)
@@ -209,7 +209,6 @@ def _base(pod: Pod) -> str:
     return pod.name if owner is None else owner.name
 
 
-NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE_TAINTS = (Taint(key=UNREACHABLE, effect=NO_SCHEDULE), Taint(key=UNREACHABLE, effect=NO_EXECUTE))
 """The taints of a node that failed."""
 
