@@ -58,6 +58,8 @@ class ApiServer:
         self._version = 0
         self.is_forgetful = False
         """Whether watches that do not begin with a list are too old."""
+        self.told_until: dict[str, int] = {}
+        """By collection, the version of the last change that watches are told of for now."""
         for item in objects:
             self.create(item)
 
@@ -78,6 +80,16 @@ class ApiServer:
         found = deepcopy(self.objects[path])
         change(found)
         self._store("MODIFIED", path, found)
+
+    @property
+    def version(self) -> int:
+        """The version of the last change."""
+        return self._version
+
+    def forget(self) -> None:
+        """Answer all watches that they are too old, once."""
+        self.is_forgetful = True
+        self._wake_up()
 
     def remove(self, path: str) -> None:
         """Delete an object at once."""
@@ -206,14 +218,15 @@ class ApiServer:
             metadata = {"resourceVersion": str(self._version), "annotations": {INITIAL_EVENTS_END: "true"}}
             yield _line("BOOKMARK", {"metadata": metadata})
             return
-        version, place = int(params["resourceVersion"]), 0
+        version = int(params["resourceVersion"])
         while True:
             if self.is_forgetful:
                 raise ApiError("too old", 410)
-            for number, collection, type_, text in self._log[place:]:
-                if number > version and collection == path:
+            until = self.told_until.get(path, self._version)
+            changes = [each for each in self._log if version < each[0] <= until]
+            for version, collection, type_, text in changes:
+                if collection == path:
                     yield b'{"type": "%s", "object": %s}' % (type_.encode(), text)
-            place = len(self._log)
             await self._is_changed.wait()
 
     # -- storing -----------------------------------------------------------------------------------------------------
@@ -240,6 +253,9 @@ class ApiServer:
 
     def _tell(self, type_: str, path: str, found: Fields) -> None:
         self._log.append((self._version, collection_of(path), type_, json.dumps(found).encode()))
+        self._wake_up()
+
+    def _wake_up(self) -> None:
         self._is_changed.set()
         self._is_changed = asyncio.Event()
 

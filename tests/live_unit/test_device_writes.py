@@ -145,7 +145,7 @@ def test_a_claim_of_a_pod_that_cannot_be_bound_is_not_reserved_any_more() -> Non
             assert devices(server) == ["gpu-0"]
             binding.times = 0
             await until(lambda: server.node_of("web"))
-        assert (consumers(server), devices(server)) == (["web"], ["gpu-0"])
+        assert (consumers(server), devices(server), nominated(server)) == (["web"], ["gpu-0"], "a")
 
     run(story())
 
@@ -163,6 +163,90 @@ def test_a_claim_of_a_pod_that_is_deleted_is_not_reserved_any_more(is_bound_next
             await asyncio.sleep(30)
         assert consumers(server) == []
         assert len(server.asked("POST", "/binding")) == is_bound_next
+
+    run(story())
+
+
+def test_nothing_is_written_for_a_pod_that_is_deleted_before() -> None:
+    async def story() -> None:
+        server = with_devices()
+        nominating = server.holds("PATCH", "/api/status")
+        async with running(server):
+            await until(lambda: server.node_of("web"))
+            asked = len(server.asked("PUT"))
+            server.create(make_pod("api", resource_claims=using("c")))
+            await nominating.has_come.wait()
+            await asyncio.sleep(10)
+            assert len(server.asked("PUT")) == asked
+            server.remove(f"{PODS}/api")
+            await asyncio.sleep(1)
+            nominating.may_go_on.set()
+            await asyncio.sleep(30)
+        assert (len(server.asked("PUT")), consumers(server)) == (asked, ["web"])
+
+    run(story())
+
+
+def test_a_nomination_is_taken_back_even_if_the_watch_has_not_told_of_it() -> None:
+    async def story() -> None:
+        server = with_devices()
+        server.told_until["/api/v1/pods"] = server.version
+        binding = server.fails("POST", "/binding", FORBIDDEN, times=ALWAYS, is_held=True)
+        async with running(server):
+            await binding.has_come.wait()
+            assert nominated(server) == "a"
+            binding.may_go_on.set()
+            await until(lambda: nominated(server) is None)
+
+    run(story())
+
+
+def test_a_claim_that_is_reserved_for_the_pod_already_is_not_written_again() -> None:
+    async def story() -> None:
+        server = with_devices()
+        binding = server.holds("POST", "/binding")
+        async with running(server) as first:
+            await binding.has_come.wait()
+            await first.kill()
+        asked = len(server.asked("PUT"))
+        async with running(server):
+            await until(lambda: server.node_of("web"))
+        assert (len(server.asked("PUT")), consumers(server)) == (asked, ["web"])
+
+    run(story())
+
+
+def test_a_device_is_not_given_away_while_the_watch_is_behind() -> None:
+    """The finalizer of a claim is told, but not yet the allocation that was written right after it."""
+
+    async def story() -> None:
+        server = with_devices()
+        server.create(make_claim("other"))
+        everywhere = "/apis/resource.k8s.io/v1/resourceclaims"
+        reading = server.holds("GET", "/c")
+        async with running(server):
+            await reading.has_come.wait()
+            server.told_until[everywhere] = server.version + 1
+            reading.may_go_on.set()
+            await until(lambda: server.node_of("web"))
+            server.create(make_pod("api", resource_claims=using("other")))
+            await asyncio.sleep(60)
+            assert (devices(server, "other"), server.node_of("api")) == ([], "")
+
+    run(story())
+
+
+def test_a_device_is_free_again_once_its_claim_is_gone() -> None:
+    async def story() -> None:
+        server = with_devices()
+        async with running(server):
+            await until(lambda: server.node_of("web"))
+            server.remove(POD)
+            server.remove(CLAIM)
+            server.create(make_claim("other"))
+            server.create(make_pod("api", resource_claims=using("other")))
+            await until(lambda: server.node_of("api"))
+        assert devices(server, "other") == ["gpu-0"]
 
     run(story())
 
@@ -302,5 +386,20 @@ def test_a_claim_that_was_made_for_a_pod_that_cannot_be_bound_is_deleted() -> No
         assert [each["metadata"]["name"] for each in claims(server)] == [second]
         assert len(server.asked("DELETE", f"/{first}")) == 1
         assert server.objects[POD]["status"]["extendedResourceClaimStatus"]["resourceClaimName"] == second
+
+    run(story())
+
+
+def test_a_claim_that_was_made_for_a_pod_that_is_deleted_is_deleted_too() -> None:
+    async def story() -> None:
+        server = with_extended_resource()
+        binding = server.holds("POST", "/binding")
+        async with running(server):
+            await binding.has_come.wait()
+            assert len(claims(server)) == 1
+            server.remove(POD)
+            await asyncio.sleep(1)
+            binding.may_go_on.set()
+            await until(lambda: not claims(server))
 
     run(story())

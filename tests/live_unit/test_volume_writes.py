@@ -140,10 +140,12 @@ def test_a_volume_that_does_not_come_in_time_is_given_up() -> None:
 def test_a_pod_that_is_deleted_is_not_waited_for() -> None:
     async def story() -> None:
         server = with_provisioner()
-        async with running(server):
+        async with running(server) as started:
             await until(lambda: selected(server))
+            assert b'scheduler_goroutines{operation="binding"} 1.0' in started.scheduler.metrics.text()
             server.remove(f"{PODS}/web")
             await asyncio.sleep(5)
+            assert b'scheduler_goroutines{operation="binding"} 0.0' in started.scheduler.metrics.text()
             finish_binding(server)
             await asyncio.sleep(60)
         assert server.asked("POST", "/binding") == []
