@@ -56,8 +56,8 @@ class ApiServer:
         """Version, collection, type and object of every change."""
         self._is_changed = asyncio.Event()
         self._version = 0
-        self.is_forgetful = False
-        """Whether watches that do not begin with a list are too old."""
+        self._oldest = 0
+        """The version before which watches are too old."""
         self.told_until: dict[str, int] = {}
         """By collection, the version of the last change that watches are told of for now."""
         for item in objects:
@@ -87,8 +87,9 @@ class ApiServer:
         return self._version
 
     def forget(self) -> None:
-        """Answer all watches that they are too old, once."""
-        self.is_forgetful = True
+        """Forget the history: all watches are too old, and changes that they were not told are missed."""
+        self._version += 1
+        self._oldest = self._version
         self._wake_up()
 
     def remove(self, path: str) -> None:
@@ -220,11 +221,12 @@ class ApiServer:
             return
         version = int(params["resourceVersion"])
         while True:
-            if self.is_forgetful:
+            if version < self._oldest:
                 raise ApiError("too old", 410)
             until = self.told_until.get(path, self._version)
             changes = [each for each in self._log if version < each[0] <= until]
-            for version, collection, type_, text in changes:
+            for number, collection, type_, text in changes:
+                version = number
                 if collection == path:
                     yield b'{"type": "%s", "object": %s}' % (type_.encode(), text)
             await self._is_changed.wait()

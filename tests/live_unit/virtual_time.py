@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import selectors
+import threading
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -14,6 +15,8 @@ T = TypeVar("T")
 
 TICK = 1e-6
 """Seconds that go by whenever somebody looks at the clock."""
+REAL_WAIT = 0.001
+"""Seconds for other threads to do something before the clock is moved."""
 LONGEST = 24 * 3600.0
 """No test takes longer than this, in virtual seconds."""
 
@@ -33,7 +36,8 @@ class _Selector(selectors.DefaultSelector):
     clock: _Clock
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = super().select(0)
+        # Threads work in real time.
+        ready = super().select(REAL_WAIT if timeout and threading.active_count() > 1 else 0)
         if not ready and timeout:
             self.clock.now += timeout
         return ready
@@ -56,4 +60,4 @@ async def until(is_so: Callable[[], object], within: float = 60.0) -> None:
     end = time.monotonic() + within
     while not is_so():
         assert time.monotonic() < end, "it does not happen"
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
