@@ -12,6 +12,7 @@ from live_unit.running import running
 from live_unit.virtual_time import run, until
 from podium.framework import (
     SKIP,
+    SUCCESS,
     BindPlugin,
     CycleState,
     Plugin,
@@ -21,7 +22,6 @@ from podium.framework import (
     ReservePlugin,
     Status,
 )
-from podium.framework.status import SUCCESS
 from podium.model import Pod
 from podium.plugins import IN_TREE
 from podium.plugins.queue_and_bind import DefaultBinder
