@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from podium.live._client import MERGE_PATCH, ApiClient, ApiError, Page
+from podium.live.client import MERGE_PATCH, ApiClient, ApiError, Page
 from podium.live.reading import document, resource_of
 from podium.live.reflector import INITIAL_EVENTS_END
 from podium.model import Object

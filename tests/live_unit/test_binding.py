@@ -10,7 +10,7 @@ from builders import make_node, make_pod
 from live_unit.api_server import PODS, UNREACHABLE, ApiServer
 from live_unit.running import running
 from live_unit.virtual_time import run, until
-from podium.live._client import ApiError
+from podium.live.client import ApiError
 
 CONFLICT, FORBIDDEN, BROKEN = ApiError("changed", 409), ApiError("not allowed", 403), ApiError("broken", 500)
 SMALL = make_node("a", cpu="1")

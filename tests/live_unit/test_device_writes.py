@@ -11,7 +11,7 @@ from device_objects import DRIVER, gpus, make_claim, make_class, using
 from live_unit.api_server import CLAIMS, PODS, ApiServer, Fields
 from live_unit.running import running
 from live_unit.virtual_time import run, until
-from podium.live._client import ApiError
+from podium.live.client import ApiError
 
 CONFLICT, FORBIDDEN = ApiError("changed", 409), ApiError("not allowed", 403)
 CLAIM, POD = f"{CLAIMS}/c", f"{PODS}/web"

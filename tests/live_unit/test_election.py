@@ -12,7 +12,7 @@ from live_unit.running import following, made_scheduler
 from live_unit.virtual_time import run, until
 from podium.config.types import LeaderElection
 from podium.errors import PodiumError
-from podium.live._client import ApiError
+from podium.live.client import ApiError
 from podium.live.process import Election, LeadershipLostError, _run_elected
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"

@@ -12,7 +12,7 @@ from builders import make_pod
 from live_unit.api_server import UNREACHABLE, ApiServer
 from live_unit.virtual_time import run, until
 from podium.live import writes
-from podium.live._client import ApiError
+from podium.live.client import ApiError
 from podium.live.writes import EventRecorder
 
 POD, OTHER = make_pod("web"), make_pod("api")

@@ -8,7 +8,7 @@ import pytest
 from builders import make_pod
 from live_unit.api_server import PODS, UNREACHABLE, ApiServer, Fields
 from live_unit.virtual_time import run
-from podium.live._client import ApiError
+from podium.live.client import ApiError
 from podium.live.reading import RESOURCES, ObjectDecoder
 from podium.live.writes import PodStatuses, UnscheduledCondition
 from podium.model import Pod

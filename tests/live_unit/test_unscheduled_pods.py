@@ -10,7 +10,7 @@ from builders import make_node, make_pod
 from live_unit.api_server import PODS, ApiServer, Fields
 from live_unit.running import running
 from live_unit.virtual_time import run, until
-from podium.live._client import ApiError
+from podium.live.client import ApiError
 from podium.model import Pod
 
 NODE = "/api/v1/nodes/a"

@@ -8,7 +8,7 @@ from builders import ZONE, make_node
 from live_unit.api_server import PODS, ApiServer, Fields
 from live_unit.running import running
 from live_unit.virtual_time import run, until
-from podium.live._client import ApiError
+from podium.live.client import ApiError
 from storage_objects import BIND_COMPLETED, make_claim, make_class, make_volume, on_label, pod_with, uses
 
 VOLUME, CLAIM = "/api/v1/persistentvolumes/disk", "/api/v1/namespaces/default/persistentvolumeclaims/data"

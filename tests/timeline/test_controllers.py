@@ -9,8 +9,8 @@ import pytest
 from builders import make_node, make_object, make_pod
 from podium.cluster import Cluster
 from podium.model import DaemonSet, Object, Pod, StatefulSet
-from podium.model.selectors import UNREACHABLE
-from podium.timeline.controllers import NOT_READY, Controllers, seconds_tolerated
+from podium.model.selectors import NOT_READY, UNREACHABLE
+from podium.timeline.controllers import Controllers, seconds_tolerated
 
 Fields = dict[str, Any]
 TEMPLATE: Fields = {
