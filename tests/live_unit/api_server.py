@@ -36,8 +36,8 @@ class Request(NamedTuple):
 class Fault:
     """What goes wrong with some requests."""
 
-    def __init__(self, error: ApiError | None, times: int, is_done: bool, is_held: bool) -> None:
-        self.error, self.times, self.is_done = error, times, is_done
+    def __init__(self, error: ApiError | None, times: int, is_done: bool, is_held: bool, answer: bytes = b"") -> None:
+        self.error, self.times, self.is_done, self.answer = error, times, is_done, answer
         self.has_come = asyncio.Event()
         """Set once there is such a request."""
         self.may_go_on = asyncio.Event()
@@ -109,6 +109,10 @@ class ApiServer:
         """Hold up the next requests whose path ends with `part` until they may go on."""
         return self._fault(method, part, Fault(None, times, is_done=True, is_held=True))
 
+    def answers(self, method: str, part: str, answer: bytes) -> None:
+        """Answer the next request whose path ends with `part` with these bytes."""
+        self._fault(method, part, Fault(None, 1, is_done=False, is_held=False, answer=answer))
+
     def _fault(self, method: str, part: str, fault: Fault) -> Fault:
         self._faults.append((method, part, fault))
         return fault
@@ -155,6 +159,8 @@ class ApiServer:
                 if fault.is_done:
                     self._answer(method, path, asked, content_type)
                 raise fault.error
+            if fault.answer:
+                return fault.answer
         return json.dumps(self._answer(method, path, asked, content_type)).encode()
 
     def _next_fault(self, method: str, path: str) -> Fault | None:

@@ -275,3 +275,16 @@ def test_a_dry_run_decides_and_writes_nothing() -> None:
         assert sorted(each.node for each in decided.values() if each) == ["", "a"]
 
     run(story())
+
+
+def test_an_event_that_is_being_written_is_not_lost_when_the_scheduler_stops() -> None:
+    async def story() -> None:
+        server = ApiServer(SMALL, FIRST)
+        slow = server.holds("POST", "/events")
+        async with running(server) as started:
+            await slow.has_come.wait()
+            asyncio.get_running_loop().call_later(0.2, slow.may_go_on.set)
+            await started.stop()
+        assert [event["reason"] for event in server.events()] == ["Scheduled"]
+
+    run(story())

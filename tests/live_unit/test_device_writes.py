@@ -403,3 +403,14 @@ def test_a_claim_that_was_made_for_a_pod_that_is_deleted_is_deleted_too() -> Non
             await until(lambda: not claims(server))
 
     run(story())
+
+
+def test_a_claim_that_cannot_be_read_fails_the_attempt_and_the_pod_is_tried_again() -> None:
+    async def story() -> None:
+        server = with_devices()
+        server.answers("GET", CLAIM, b"<html>")
+        async with running(server):
+            await until(lambda: server.node_of("web"))
+        assert "DecodeError" in server.events("FailedScheduling")[0]["note"]
+
+    run(story())

@@ -256,3 +256,36 @@ def test_a_scheduler_that_lost_the_lease_gives_up_its_bindings() -> None:
         assert lease_of(server)["holderIdentity"] == "me"
 
     run(story())
+
+
+@pytest.mark.parametrize("ticks", range(4))
+def test_a_lease_that_is_lost_just_as_an_event_comes_ends_the_scheduler(ticks: int) -> None:
+    async def story() -> None:
+        server = held_by("")
+        server.create(make_node("a"))
+
+        class Loses(Election):
+            async def hold(self) -> None:
+                await asyncio.sleep(5)
+                server.create(make_pod("early"))
+                for _ in range(ticks):
+                    await asyncio.sleep(0)
+                raise LeadershipLostError
+
+        async with following(server) as reflectors:
+            mine = Loses(server.client, SETTINGS, "me")
+            with pytest.raises(PodiumError, match="leadership was lost"):
+                await asyncio.wait_for(_run_elected(made_scheduler(server, reflectors), mine, asyncio.Event()), 60)
+
+    run(story())
+
+
+def test_an_answer_that_is_no_lease_does_not_end_the_leader() -> None:
+    async def story() -> None:
+        server = held_by("me")
+        server.answers("GET", LEASE, b"<html>")
+        mine = election(server)
+        await mine.acquire()
+        assert mine.is_leader
+
+    run(story())

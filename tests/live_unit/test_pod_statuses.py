@@ -158,3 +158,35 @@ def test_nothing_more_is_written_about_a_pod_that_is_forgotten() -> None:
         assert status(server)["nominatedNodeName"] == "a"
 
     run(story())
+
+
+def test_a_write_that_fails_does_not_hold_up_the_next_pod_of_the_name() -> None:
+    async def story() -> None:
+        server, pod, statuses = with_a_pod()
+        failing = server.fails("PATCH", "/status", ApiError("broken", 500), is_held=True)
+        statuses.unschedulable(pod, FULL)
+        await failing.has_come.wait()
+        server.remove(f"{PODS}/web")
+        statuses.forget(pod.key)
+        server.create(make_pod("web"))
+        statuses.nominate(stored(server), "a")
+        failing.may_go_on.set()
+        await statuses.written(pod.key)
+        assert status(server)["nominatedNodeName"] == "a"
+
+    run(story())
+
+
+def test_a_write_that_fails_is_not_repeated_for_a_pod_that_is_bound() -> None:
+    async def story() -> None:
+        server, pod, statuses = with_a_pod()
+        failing = server.fails("PATCH", "/status", ApiError("broken", 500), is_held=True)
+        statuses.unschedulable(pod, FULL)
+        await failing.has_come.wait()
+        statuses.forget(pod.key)
+        failing.may_go_on.set()
+        await statuses.written(pod.key)
+        assert len(server.asked("PATCH", "/status")) == 1
+        assert "conditions" not in status(server)
+
+    run(story())

@@ -154,7 +154,8 @@ class Election:
     async def _try_once(self, timeout: float) -> bool:
         """Take or renew the lease if allowed; returns whether it is held now."""
         try:
-            return await asyncio.wait_for(self._take_or_renew(timeout), timeout)
+            async with asyncio.timeout(timeout):
+                return await self._take_or_renew(timeout)
         except (ApiError, TimeoutError) as error:
             if not isinstance(error, ApiError) or error.code != 409:
                 logger.warning("the lease cannot be renewed: %s", error or "no answer in time")
@@ -195,8 +196,10 @@ class Election:
             if error.code == 404:
                 return None
             raise
-        found: dict[str, Any] = msgspec.json.decode(answer)
-        return found
+        try:
+            return msgspec.json.decode(answer, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ApiError(f"the answer cannot be read: {error}", code=502) from None
 
     async def _put(self, lease: dict[str, Any], timeout: float) -> None:
         path = f"{self._leases}/{self._name}"

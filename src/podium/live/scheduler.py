@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -314,10 +315,10 @@ class LiveScheduler:
         if self._reflectors.events or stop.is_set():
             return
         timeout = 1.0 if wake_up is None else min(max(wake_up - time.monotonic(), 0.0), 1.0)
-        try:
-            await asyncio.wait_for(self._wake_up.wait(), timeout)
-        except TimeoutError:
-            return
+        # Not `wait_for`: in Python 3.11 it may swallow that this replica is to stop.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self._wake_up.wait()
 
     async def _finish(self, within: float) -> None:
         """Let the work under way finish within this many seconds, then cancel the rest."""
@@ -485,6 +486,9 @@ class LiveScheduler:
             await writing
         except PodiumError as error:
             return Status.error(str(error))
+        except Exception as error:  # an answer that is not what the API server promises
+            logger.error("unexpected %r while writing", error)
+            return Status.error(f"{type(error).__name__}: {error}")
         return SUCCESS
 
     async def _in_thread(self, work: Callable[..., Status], *arguments: Any) -> Status:
@@ -558,9 +562,9 @@ class LiveScheduler:
                 self._wake_up.set()
 
     async def _evict(self, pod: Pod, by: Pod, node: str) -> None:
-        await writes.preempt(self._client, pod, by)
-        note = f"Preempted by pod {by.metadata.uid} on node {node}"
-        self._record(pod, by, "Normal", "Preempted", "Preempting", note)
+        if await writes.preempt(self._client, pod, by):
+            note = f"Preempted by pod {by.metadata.uid} on node {node}"
+            self._record(pod, by, "Normal", "Preempted", "Preempting", note)
 
     # -- measuring ---------------------------------------------------------------------------------------------------
 

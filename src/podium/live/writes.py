@@ -107,8 +107,8 @@ async def _is_bound(client: ApiClient, pod: Pod, node: str) -> bool:
         await backoff.sleep()
 
 
-async def preempt(client: ApiClient, victim: Pod, by: Pod) -> None:
-    """Write why a pod is evicted, and delete it; a pod that is gone already is not an error."""
+async def preempt(client: ApiClient, victim: Pod, by: Pod) -> bool:
+    """Write why a pod is evicted, and delete it; returns whether it was still there, which is not an error if not."""
     condition = {
         "type": "DisruptionTarget",
         "status": "True",
@@ -125,6 +125,8 @@ async def preempt(client: ApiClient, victim: Pod, by: Pod) -> None:
         # A new pod with the same name has another uid, which causes a conflict.
         if error.code not in (404, 409):
             raise
+        return False
+    return True
 
 
 class PodStatuses:
@@ -136,6 +138,8 @@ class PodStatuses:
         self._wanted: dict[str, tuple[Pod, dict[str, Any]]] = {}
         self._written: dict[str, tuple[str, UnscheduledCondition]] = {}
         """Per pod, its uid and its last written condition."""
+        self._in_flight: set[str] = set()
+        """The pods whose status is being written, unless they were forgotten meanwhile."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def unschedulable(self, pod: Pod, condition: UnscheduledCondition) -> None:
@@ -168,6 +172,7 @@ class PodStatuses:
         """Forget a pod that is gone or bound."""
         self._written.pop(key, None)
         self._wanted.pop(key, None)
+        self._in_flight.discard(key)
 
     def _want(self, pod: Pod, status: dict[str, Any]) -> None:
         before = self._wanted.get(pod.key)
@@ -183,6 +188,7 @@ class PodStatuses:
                 if key not in self._wanted:
                     return
                 pod, status = self._wanted.pop(key)
+                self._in_flight.add(key)
                 try:
                     await patch_status(self._client, pod, status)
                     continue
@@ -192,9 +198,11 @@ class PodStatuses:
                         self._written.pop(key, None)
                         continue
             tries += 1
-            _, newer = self._wanted.get(key, (pod, {}))
-            self._wanted[key] = pod, {**status, **newer}
+            if key in self._in_flight:
+                _, newer = self._wanted.get(key, (pod, {}))
+                self._wanted[key] = pod, {**status, **newer}
             await backoff.sleep()
+        self._in_flight.discard(key)
 
     async def stop(self, within: float) -> None:
         """Write what is queued, for at most this many seconds."""
@@ -347,6 +355,8 @@ class EventRecorder:
         self._recorded: dict[tuple[str, ...], Recorded] = {}
         self._waiting: deque[tuple[Recorded, JsonObject | None]] = deque()
         self._has_work = asyncio.Event()
+        self._in_flight = 0
+        """How many events are being written."""
         self._tasks: list[asyncio.Task[None]] = []
         self.dropped = 0
 
@@ -401,7 +411,9 @@ class EventRecorder:
     async def _write_all(self) -> None:
         while True:
             while self._waiting:
+                self._in_flight += 1
                 await self._write(*self._waiting.popleft())
+                self._in_flight -= 1
             self._has_work.clear()
             await self._has_work.wait()
 
@@ -443,7 +455,7 @@ class EventRecorder:
     async def stop(self, within: float) -> None:
         """Write what is queued, for at most this many seconds."""
         until = time.monotonic() + within
-        while self._waiting and time.monotonic() < until:
+        while (self._waiting or self._in_flight) and time.monotonic() < until:
             await asyncio.sleep(0.05)
         for task in self._tasks:
             task.cancel()
