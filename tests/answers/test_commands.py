@@ -220,7 +220,12 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "a pod that is not there": (("capacity", "gone"), "pod 'gone' is not in the input"),
     "a file without pods": (("capacity", "four.json"), "four.json: no pod and no workload that makes pods in it"),
     "a mix of words": (("capacity", "small.json", "--mix", "a:b"), "--mix 'a:b' must be numbers"),
-    "a mix for other pods": (("capacity", "small.json", "--mix", "1:2"), "a mix of 2 numbers for 1 pod;"),
+    "a mix for other pods": (("capacity", "small.json", "--mix", "1:2"), "--mix 1:2: a mix of 2 numbers for 1 pod;"),
+    "a mix with nothing": (("capacity", "small.json", "--mix", "0"), "--mix 0: a mix of 0; each number must be at"),
+    "a mix of no pods": (
+        ("capacity", "--nodes-needed", "four.json", "--mix", "3:1"),
+        "--mix 3:1: no pod to find the capacity for; give at least one",
+    ),
     "a node to exclude that is not there": (
         ("capacity", "small.json", "--exclude-nodes", "x"),
         "node 'x' is not in the cluster",

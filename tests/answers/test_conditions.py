@@ -25,7 +25,9 @@ HOLDS = {
     "agreement < 50.5 % and moved == 0": True,
     "agreement < 49.5%": False,
     "100% - agreement > 10%": True,
-    "pending / moved > 1": False,
+    "moved > 0 and pending / moved > 1": False,
+    "pending > 0 or pending / moved > 1": True,
+    "moved / (pending - before.pending) > 1": False,
     "pending > 50% * before.pending": True,
 }
 
@@ -52,6 +54,8 @@ REFUSED = {
     "pending > 50%": "pending is not a share; compare it with a number",
     "20% < before.pending": "before.pending is not a share",
     "pending > 0 and moved": "where a comparison should be",
+    "pending / 0 > 1": "'pending / 0 > 1' divides by 0$",
+    "pending > 1 and pending / (2 - 2) > 1": r"divides by 2 - 2$",
     "(lambda: 1)() > 0": "where a number should be",
     "pending > " + "1 + " * 100 + "1": "longer than 200",
 }
@@ -63,6 +67,13 @@ def test_refused(text: str, problem: str) -> None:
         Condition.parse(text, VALUES)
 
     assert "\n" not in str(raised.value)
+
+
+def test_a_division_by_a_measure_that_is_zero_is_an_error() -> None:
+    condition = Condition.parse("pending / moved > 1", VALUES)
+    problem = "'pending / moved > 1' divides by moved, which is 0; multiply instead, such as 'pending > 0.1 [*] moved'$"
+    with pytest.raises(InputError, match=problem):
+        condition.holds(VALUES)
 
 
 def test_what_to_write_instead_names_what_is_measured() -> None:

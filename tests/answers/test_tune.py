@@ -354,7 +354,8 @@ def test_bad_input_is_one_line_and_code_2(
 ) -> None:
     monkeypatch.chdir(cluster.parent)
 
-    result = run("tune", "-f", cluster, "--jobs", "1", "--trials", "1", *arguments)
+    trials = () if "--trials" in arguments else ("--trials", "1")
+    result = run("tune", "-f", cluster, "--jobs", "1", *trials, *arguments)
 
     assert (result.exit_code, result.stdout) == (2, "")
     assert problem in result.stderr

@@ -17,6 +17,7 @@ from podium.errors import ConfigError, InputError
 from podium.example import fleet_text
 from podium.manifests import expand_workloads, load
 from podium.model import Object
+from podium.present.upgrade import to_lines
 from podium.recorded import Case, decide, read_records
 from podium.rules.gates import RELEASE_NAMES
 
@@ -177,6 +178,22 @@ def test_a_tie_is_not_a_change() -> None:
 
     assert found.changed == ()
     assert found.decided == 1
+
+
+def test_running_pods_without_a_node_in_either_release_are_counted() -> None:
+    lost = make_pod("lost", node="a", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}])
+    other = make_pod("other", node="a", scheduler_name="mine")
+    found = upgraded(
+        [make_node("a"), lost, other, make_pod("fine", node="a"), make_pod("waits", requests={"cpu": "99"})], "v1.36"
+    )
+
+    assert (found.decided, found.undecided) == (4, ("default/lost", "default/other"))
+    assert (found.values["undecided"], found.to_dict()["undecided"]) == (2, ["default/lost", "default/other"])
+    assert [line.text for line in to_lines(found)] == [
+        "From v1.36 to v1.37, none of 4 pods changes.",
+        "Of these, 2 running pods could not be compared: neither release finds a node for",
+        "them; `podium explain default/lost` says why.",
+    ]
 
 
 def test_the_same_release_changes_nothing() -> None:

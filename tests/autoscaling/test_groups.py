@@ -97,6 +97,12 @@ LOTS = {"driver": "gpu", "devices": [{"name": "d0", "capacity": {"memory": {"val
         ({"groups": [group(bootTime=1e300)]}, "it needs a duration such as 10m or 90s, up to ten years"),
         ({"scaleDownUnneededTime": "-5m"}, "scaleDownUnneededTime: is '-5m'; it needs a duration"),
         ({"scaleDownUtilizationThreshold": "half"}, "scaleDownUtilizationThreshold: is 'half'; it needs a number"),
+        (
+            {"scaleDownUtilizationThreshold": 1.5},
+            "line 11: scaleDownUtilizationThreshold: is 1.5; it needs a share from 0 to 1, such as 0.5 for half of a",
+        ),
+        ({"scaleDownGpuUtilizationThreshold": 50}, "scaleDownGpuUtilizationThreshold: is 50; it needs a share from 0"),
+        ({"expander": "price,random,price"}, "line 11: expander: names price more than once; leave out all but the"),
         ({"expander": "price,,random"}, "expander: is ''; use least-waste"),
         ({"expander": ["price"]}, "expander: is a list; it needs a text"),
         (
@@ -104,10 +110,11 @@ LOTS = {"driver": "gpu", "devices": [{"name": "d0", "capacity": {"memory": {"val
             "line 12: budgets.0.nodes: is '110%'; it needs a number of nodes, or a perc",
         ),
         ({**CONSOLIDATING, "budgets": [{"nodes": -1}]}, "budgets.0.nodes: is -1; it needs a number of nodes"),
-        ({**CONSOLIDATING, "budgets": [{"reasons": ["Empty"]}]}, "budgets.0.nodes: is None; it needs a number of"),
+        ({**CONSOLIDATING, "budgets": [{"reasons": ["Empty"]}]}, "line 13: budgets.0.nodes: needs a number of nodes"),
+        ({**CONSOLIDATING, "budgets": [{}]}, "line 13: budgets.0.nodes: needs a number of nodes, or a percentage"),
         (
             {**CONSOLIDATING, "budgets": [{"nodes": 1, "reasons": ["Bored"]}]},
-            "budgets.0.reasons: has 'Bored'; use Empty, Underutilized",
+            "budgets.0.reasons: has 'Bored'; use Empty, Underutilized, Drifted",
         ),
         (
             {**CONSOLIDATING, "budgets": [{"nodes": 1, "schedule": "@daily"}]},

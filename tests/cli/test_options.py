@@ -91,3 +91,17 @@ def test_values_that_begin_like_options_are_values() -> None:
     assert run("explain", "web", "-f", "-", stdin="").stderr.startswith("podium: stdin: ")
     assert "'--at-least'" in run("capacity", "web", "--at-least", "-1").stderr
     assert run("explain", "-f", EXAMPLE, "--", "-f").stderr.startswith("podium: pod '-f' is not in the input")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("simulate", "--timeline", "e", "--node-groups", "a", "--node-groups", "b"), "--node-groups"),
+        (("explain", "web", "-f", EXAMPLE, "-n", "a", "--namespace=b"), "--namespace"),
+        (("explain", "web", "-f", EXAMPLE, "-o", "json", "-ojson"), "--output"),
+    ],
+)
+def test_an_option_that_takes_one_value_is_not_given_twice(arguments: tuple[str, ...], option: str) -> None:
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"podium: Option '{option}' is given 2 times; it takes one value.\n"

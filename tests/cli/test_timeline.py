@@ -55,6 +55,25 @@ def test_pods_that_still_wait_are_named_and_exit_with_1(cluster: Path, tmp_path:
     assert result.stdout.splitlines()[-1] == "still waiting: 1 pod: default/large"
 
 
+def test_a_drain_that_a_budget_refuses_to_the_end_is_named(tmp_path: Path) -> None:
+    selector = {"matchLabels": {"app": "db"}}
+    metadata = {"name": "db", "namespace": "default"}
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata}
+    budget["spec"] = {"selector": selector, "minAvailable": 1}
+    db = pod("db", labels={"app": "db"}, nodeName="n1", phase="Running")
+    cluster = written(tmp_path / "c.json", node(), budget, db)
+    drain = events(tmp_path / "e.jsonl", {"time": 5, "event": "drain", "object": node()})
+    result = run("simulate", "-f", cluster, "--timeline", drain)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-2:] == [
+        "still being drained: node n1, 1 pod left: default/db: PodDisruptionBudget",
+        "    default/db needs 1 healthy pod and has 1",
+    ]
+    found = json.loads(run("simulate", "-f", cluster, "--timeline", drain, "-o", "json").stdout)
+    reason = "PodDisruptionBudget default/db needs 1 healthy pod and has 1"
+    assert found["unfinishedDrains"] == [{"node": "n1", "pods": [{"pod": "default/db", "reason": reason}]}]
+
+
 def test_a_summary_keeps_to_the_width_and_leaves_out_what_nobody_uses(tmp_path: Path) -> None:
     cluster = written(tmp_path / "c.json", node(allocatable={"cpu": "1", "example.com/gpu": "4"}))
     large = [

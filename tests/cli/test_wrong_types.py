@@ -78,7 +78,9 @@ def test_a_wrong_type_is_refused_in_one_line(kind: str, path: Steps, value: obje
     result = run("explain", "wrong", "-f", file)
 
     assert result.exit_code == 2
-    assert result.stderr.startswith(f"podium: {file}: {kind} ")
+    # An object that its name does not identify is named by its place.
+    where = f"{file} document 1 item 2" if path == ("metadata", "name") else file
+    assert result.stderr.startswith(f"podium: {where}: {kind} ")
     assert result.stderr.count("\n") == 1
     assert "expected" in result.stderr
     assert time.monotonic() - started < MOST_SECONDS

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import datetime
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from podium.errors import InputError
-from podium.manifests.decode import decode, entries
+from podium.manifests import load
+from podium.manifests.decode import QUOTED, decode, entries
 from podium.manifests.files import Document
 from podium.model import KINDS, Node, Object, Pod
 
@@ -139,7 +141,10 @@ def test_dates_of_other_yaml_readers_are_text() -> None:
             "spec.containers[0].ports[0].hostPort: expected int, got str",
         ),
         ({"spec": "text"}, "spec: expected object, got str"),
-        ({"spec": {"nodeSelector": {"a": "b", "gpu": True}}}, "spec.nodeSelector['gpu']: expected str, got bool"),
+        (
+            {"spec": {"nodeSelector": {"a": "b", "gpu": True}}},
+            f"spec.nodeSelector['gpu']: expected str, got bool{QUOTED['bool']}",
+        ),
         (
             {"spec": {"containers": [{}, {"resources": {"limits": {"cpu": []}}}]}},
             "spec.containers[1].resources.limits['cpu']: expected int | float | str, got array",
@@ -153,6 +158,17 @@ def test_names_the_field_that_does_not_fit(fields: dict[str, Any], problem: str)
         with pytest.raises(InputError) as error:
             decode(entry, Pod)
         assert str(error.value) == f"a: Pod prod/a: {problem}"
+
+
+def test_a_name_that_yaml_reads_as_a_boolean_has_to_be_quoted(tmp_path: Path) -> None:
+    file = tmp_path / "nodes.yaml"
+    file.write_text("kind: Node\nmetadata: {name: a}\n---\nkind: Node\nmetadata: {name: no}\n")
+    with pytest.raises(InputError) as error:
+        load(str(file))
+    assert str(error.value) == (
+        f"{file} document 2: Node named false: metadata.name: expected str, got bool; write it in quotes, as YAML "
+        "reads n, no, off, on, y and yes as true or false"
+    )
 
 
 def test_names_an_object_without_a_name() -> None:

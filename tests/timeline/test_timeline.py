@@ -21,6 +21,7 @@ from podium.manifests import load
 from podium.model import Object, Pod
 from podium.model.quantity import parse_quantity
 from podium.timeline import Surroundings, Timeline, TimelineResult
+from podium.timeline._world import NEXT_TRY
 
 Fields = dict[str, Any]
 
@@ -357,6 +358,24 @@ def test_a_drain_that_is_blocked_for_good_does_not_go_on_for_ever() -> None:
     result = simulate([make_node("a")], *events)
     assert story(result, "evict") == []
     assert result.end < 1000
+    refusal = "PodDisruptionBudget default/p allows nothing: no controller says how many pods it wants"
+    assert result.unfinished_drains == {"a": {"default/p": refusal}}
+
+
+@pytest.mark.parametrize(("until", "left"), [(14, {"a": {"default/p": NEXT_TRY}}), (15, {})])
+def test_a_drain_that_goes_on_after_the_end_is_unfinished(until: float, left: dict[str, dict[str, str]]) -> None:
+    protected = [make_node("a"), *load([budget("p", "p", maxUnavailable=0)])]
+    events = [at(0, "add", pod("p")), at(10, "drain", node("a")), at(12, "delete", budget("p", "p"))]
+    assert simulate(protected, *events, until=until).unfinished_drains == left
+
+
+def test_a_drain_whose_pods_ended_by_themselves_is_not_unfinished() -> None:
+    events = [
+        at(0, "add", budget("p", "p", maxUnavailable=0)),
+        at(0, "add", pod("p"), lifetime=11),
+        at(9, "drain", node("a")),
+    ]
+    assert simulate([make_node("a")], *events, until=12).unfinished_drains == {}
 
 
 def test_a_drain_does_not_evict_pods_that_came_later() -> None:

@@ -393,6 +393,16 @@ def simkube_text(**fields: Any) -> str:
             "event 1: has an object without",
         ),
         ("kwok-record", ["kind: 5"], "is not an object with a kind"),
+        (
+            "kwok-record",
+            ["kind: Node\nmetadata: {name: no}"],
+            "document 1 line 2: metadata.name is false, not a text; write it in quotes, as YAML reads n, no, off, on",
+        ),
+        (
+            "kwok-record",
+            [yaml.safe_dump(patch(1, "create", "p", pod("p"))).replace("name: p", "name: 7")],
+            "target.name is 7, not a text; write it in quotes",
+        ),
         ("kwok-record", ["kind: NodeList\nitems: 5"], "has an object without kind or metadata.name"),
         ("kwok-record", [yaml.safe_dump(patch(-1, "create", "p", pod("p")))], "durationNanosecond is -"),
         ("kwok-record", ["a: 1"], "is not an object with a kind"),

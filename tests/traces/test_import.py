@@ -37,6 +37,20 @@ def test_files_are_looked_for_before_anything_is_read(tmp_path: Path) -> None:
     assert (done.exit_code, done.stderr) == (2, f"podium: {tmp_path / 'a'}: no such file or directory\n")
 
 
+def test_an_unknown_format_is_said_before_files_are_looked_for(tmp_path: Path) -> None:
+    done = run("import", "opemb", str(tmp_path / "a"), "--out", str(tmp_path))
+    known = "openb, alibaba-2018, google-2019, simkube, kwok-record"
+    assert (done.exit_code, done.stderr) == (2, f"podium: format 'opemb' is unknown; use {known}\n")
+
+
+def test_a_file_that_is_gzip_by_its_name_alone_is_refused(tmp_path: Path) -> None:
+    nodes, pods = write_tables(tmp_path)
+    packed = Path(pods).rename(tmp_path / "pods.csv.gz")
+    done = run("import", "openb", nodes, str(packed), "--out", str(tmp_path / "trace"))
+    problem = "is not gzip, though its name ends in .gz; compress it, or rename it"
+    assert (done.exit_code, done.stderr) == (2, f"podium: {packed}: {problem}\n")
+
+
 def test_a_trace_without_tasks_is_refused_and_one_without_events_is_run(tmp_path: Path) -> None:
     out = tmp_path / "trace"
     done = run("import", "openb", *write_tables(tmp_path, pods=PODS.splitlines()[0]), "--out", str(out))

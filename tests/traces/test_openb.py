@@ -68,9 +68,15 @@ def test_tasks_that_were_never_scheduled_are_told(tmp_path: Path) -> None:
         pytest.param(NODES, PODS.replace("460", "1460"), "pods.csv line 2: gpu_milli 1460 with num_gpu 1", id="share"),
         pytest.param(NODES, PODS.replace("whole", ""), "pods.csv line 3: name is empty", id="no name"),
         pytest.param(NODES, PODS + "a,1,1,0,0,,,,,,,,,\n", "pods.csv line 5: has 14 fields", id="too many fields"),
+        pytest.param(
+            NODES + "node-z,1,1\n",
+            PODS,
+            "nodes.csv line 5: has 3 fields, but there are 5 columns; write one for each, empty if not known",
+            id="too few fields",
+        ),
         pytest.param(NODES + "node-a,1,1,0,\n", PODS, "line 5: sn 'node-a' is the name of ", id="a node twice"),
         pytest.param(
-            NODES, PODS + "share,1,1,0,0\n", "pods.csv line 5: name 'share' is the name of ", id="a task twice"
+            NODES, PODS + "share,1,1,0,0,,,,,,\n", "pods.csv line 5: name 'share' is the name of ", id="a task twice"
         ),
         pytest.param(
             NODES.replace("node-a", "Node A"), PODS, "line 2: sn 'Node A' is not a name: it must", id="capitals"

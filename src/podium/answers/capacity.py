@@ -120,7 +120,7 @@ def capacity(
     tried on each eligible node.
     """
     templates = (templates,) if isinstance(templates, Pod) else tuple(templates)
-    turns = _checked_mix(mix, templates)
+    turns = checked_mix(mix, templates)
     cluster = without_nodes(cluster, exclude_nodes)
     wanted = limit or None
     nodes: list[Counter[str]] = [Counter() for _ in templates]
@@ -153,7 +153,8 @@ def without_nodes(cluster: Cluster, excluded: Iterable[str]) -> Cluster:
     return cluster
 
 
-def _checked_mix(mix: Sequence[int], templates: Sequence[Pod]) -> tuple[int, ...]:
+def checked_mix(mix: Sequence[int], templates: Sequence[Pod]) -> tuple[int, ...]:
+    """How many pods of each template come in turn; by default one."""
     if not templates:
         raise InputError("no pod to find the capacity for; give at least one")
     if not mix:

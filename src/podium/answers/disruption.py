@@ -480,12 +480,16 @@ def _number(lost: str) -> int | None:
     """The number of nodes to lose; None for a label."""
     if not _NUMBER.fullmatch(lost):
         return None
-    if int(lost) < 1:
+    digits = lost.lstrip("0")
+    if not digits or lost.startswith("-"):
         raise InputError("at least one node has to fail")
-    return int(lost)
+    if len(digits) > MOST_DIGITS:
+        raise InputError(f"a number of {len(digits):,} digits is more than the nodes there are; give a smaller one")
+    return int(digits)
 
 
-_NUMBER = re.compile("-?[0-9]{1,18}")
+_NUMBER = re.compile("-?[0-9]+")
+MOST_DIGITS = 18
 
 
 def busiest(cluster: Cluster) -> list[str]:

@@ -316,11 +316,11 @@ class Condition:
             raise InputError(f"condition {text!r} cannot be read; {such}") from None
         if not isinstance(expression, ast.Compare | ast.BoolOp) and not _is_not(expression):
             raise InputError(f"condition {text!r} compares nothing; {such}")
-        _Evaluation(text, dict.fromkeys(names, 1.0)).truth(expression)
+        _Evaluation(text, dict.fromkeys(names, 1.0), is_trial=True).truth(expression)
         return cls(text, expression)
 
     def holds(self, values: Mapping[str, float]) -> bool:
-        """Whether it holds for these values."""
+        """Whether it holds for these values; InputError if it divides by zero."""
         return _Evaluation(self.text, values).truth(self._expression)
 
     def explained(self, values: Mapping[str, float]) -> str:
@@ -351,16 +351,19 @@ def _compared_with_percentages(node: ast.Compare) -> list[str]:
 
 
 class _Evaluation:
-    def __init__(self, text: str, values: Mapping[str, float]) -> None:
-        self._text, self._values = text, values
+    def __init__(self, text: str, values: Mapping[str, float], *, is_trial: bool = False) -> None:
+        """In a trial the values mean nothing, and every part is evaluated: what is wrong in one is wrong on good days,
+        too.
+        """
+        self._text, self._values, self._is_trial = text, values, is_trial
 
     def truth(self, node: ast.expr) -> bool:
-        """Whether it holds. Every part is evaluated: what is wrong in one is wrong on good days, too."""
+        """Whether it holds. As in Python, the parts after the one that decides are not evaluated."""
         match node:
-            case ast.BoolOp(op=ast.And()):
-                return min(map(self.truth, node.values))
             case ast.BoolOp():
-                return max(map(self.truth, node.values))
+                parts: Iterable[bool] = map(self.truth, node.values)
+                parts = list(parts) if self._is_trial else parts
+                return all(parts) if isinstance(node.op, ast.And) else any(parts)
             case ast.UnaryOp(op=ast.Not()):
                 return not self.truth(node.operand)
             case ast.Compare():
@@ -390,17 +393,23 @@ class _Evaluation:
             case ast.UnaryOp(op=ast.USub()):
                 return -self.number(node.operand)
             case ast.BinOp() if type(node.op) in _COMPUTE:
-                return self._computed(_COMPUTE[type(node.op)], self.number(node.left), self.number(node.right))
+                return self._computed(node)
             case ast.Name() | ast.Attribute(value=ast.Name()):
                 return self._value(ast.unparse(node))
         raise self._refused(node, "where a number should be")
 
-    def _computed(self, compute: Callable[[float, float], float], one: float, other: float) -> float:
+    def _computed(self, node: ast.BinOp) -> float:
+        one, other = self.number(node.left), self.number(node.right)
         try:
-            return compute(one, other)
+            return _COMPUTE[type(node.op)](one, other)
         except ZeroDivisionError:
-            # What Go and the arrays of the engine say: no share of nothing is above or below anything.
-            return math.nan
+            by = ast.unparse(node.right)
+            is_always_zero = not any(isinstance(part, ast.Name) for part in ast.walk(node.right))
+            if self._is_trial and not is_always_zero:
+                return 1.0
+            such = f"'{ast.unparse(node.left)} > 0.1 * {by}'"
+            instead = "" if is_always_zero else f", which is 0; multiply instead, such as {such}"
+            raise InputError(f"condition {self._text!r} divides by {by}{instead}") from None
 
     def _value(self, name: str) -> float:
         if name not in self._values:

@@ -386,12 +386,14 @@ class Upgrade:
     before: Release
     after: Release
     decided: int
-    """How many pods both releases decided."""
+    """How many pods both releases decided, including `undecided`."""
     changed: tuple[Changed, ...]
     ties: int
     """How many pods may go to other nodes only because several nodes share the highest score."""
     configuration: ConfigurationChanges
     replay: Comparison | None = field(default=None)
+    undecided: tuple[str, ...] = ()
+    """The running pods for which neither release finds a node, for example because a claim is not in the input."""
 
     @property
     def differences(self) -> list[Difference]:
@@ -424,7 +426,8 @@ class Upgrade:
         """The values that conditions may name: see `UPGRADE_NAMES`."""
         counts = Counter(pod.kind for pod in self.changed)
         kinds = {kind.value: float(counts[kind]) for kind in ChangeKind}
-        return {**kinds, "pods": float(self.decided), "refused": float(len(self.configuration.refused))}
+        others = {"undecided": float(len(self.undecided)), "refused": float(len(self.configuration.refused))}
+        return {**kinds, "pods": float(self.decided), **others}
 
     def to_dict(self) -> dict[str, Any]:
         """The upgrade as plain data."""
@@ -441,6 +444,7 @@ class Upgrade:
             "to": self.after.name,
             "pods": self.decided,
             "ties": self.ties,
+            "undecided": list(self.undecided),
             "configuration": self.configuration.to_dict(),
             "causes": causes,
             "workloads": [group.to_dict() for group in self.by_workload()],
@@ -454,7 +458,7 @@ class Upgrade:
         }
 
 
-UPGRADE_NAMES = ("pods", *(kind.value for kind in ChangeKind), "refused")
+UPGRADE_NAMES = ("pods", *(kind.value for kind in ChangeKind), "undecided", "refused")
 """The names that conditions on an upgrade may use."""
 TOGETHER = "Several differences together; none of them alone."
 
@@ -508,6 +512,7 @@ def upgrade(
         sum(decided_before[key] != decided_after[key] for key in trial.pods) - len(changed),
         changes,
         _replayed(cluster, sides, options) if replay else None,
+        tuple(key for key in trial.running if not decided_before[key] and not decided_after[key]),
     )
 
 
@@ -523,9 +528,9 @@ class _Trial:
 
     def __init__(self, cluster: Cluster, options: SchedulerOptions) -> None:
         self.cluster, self._options = cluster, options
-        running = {pod.key: (pod, node) for pod, node in cluster.placed() if not is_static(pod)}
+        self.running = {pod.key: (pod, node) for pod, node in cluster.placed() if not is_static(pod)}
         self.pods: dict[str, tuple[Pod, str | None]] = {
-            **running,
+            **self.running,
             **{key: (pod, None) for key, pod in cluster.pending.items()},
         }
         """Every pod to decide, with its node."""

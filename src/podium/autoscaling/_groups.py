@@ -205,8 +205,8 @@ def _settings(top: Section) -> AutoscalingSettings:
         scale_down_delay_after_delete=top.duration("scaleDownDelayAfterDelete", interval),
         scale_down_unneeded_time=top.duration("scaleDownUnneededTime", 600.0),
         scale_down_unready_time=top.duration("scaleDownUnreadyTime", 1200.0),
-        scale_down_utilization_threshold=top.number("scaleDownUtilizationThreshold", 0.5, least=0),
-        scale_down_gpu_utilization_threshold=top.number("scaleDownGpuUtilizationThreshold", 0.5, least=0),
+        scale_down_utilization_threshold=_share(top, "scaleDownUtilizationThreshold"),
+        scale_down_gpu_utilization_threshold=_share(top, "scaleDownGpuUtilizationThreshold"),
         scale_down_non_empty_candidates_count=top.whole("scaleDownNonEmptyCandidatesCount", 30, least=1),
         max_scale_down_parallelism=top.whole("maxScaleDownParallelism", 10, least=1),
         max_drain_parallelism=top.whole("maxDrainParallelism", 1, least=1),
@@ -221,12 +221,21 @@ def _settings(top: Section) -> AutoscalingSettings:
     )
 
 
+def _share(top: Section, field: str) -> float:
+    share = top.number(field, 0.5, least=0)
+    if share > 1:
+        top.refuse(field, f"is {share:g}; it needs a share from 0 to 1, such as 0.5 for half of a node")
+    return share
+
+
 def _expanders(top: Section, default: str) -> tuple[str, ...]:
     """Read one expander or several, separated by commas."""
     names = tuple(name.strip() for name in top.text("expander", default).split(","))
-    for name in names:
+    for place, name in enumerate(names):
         if name not in EXPANDERS:
             top.refuse("expander", f"is {name!r}; use {', '.join(EXPANDERS)}, or several with commas between them")
+        if name in names[:place]:
+            top.refuse("expander", f"names {name} more than once; leave out all but the first")
     return names
 
 
@@ -235,6 +244,8 @@ def _budget(given: Section) -> DisruptionBudget:
     nodes, reasons = given.raw("nodes"), given.texts("reasons")
     text = str(nodes).removesuffix("%")
     is_percentage = text != str(nodes)
+    if nodes is None:
+        given.refuse("nodes", "needs a number of nodes, or a percentage such as 10%")
     if isinstance(nodes, bool) or not text.isdecimal() or (is_percentage and int(text) > 100):
         given.refuse("nodes", f"is {nodes!r}; it needs a number of nodes, or a percentage such as 10%")
     for reason in reasons:

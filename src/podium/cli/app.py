@@ -159,7 +159,7 @@ class PlainHelp:
 
 
 class Command(PlainHelp, TyperCommand):
-    """A command with plain help that does not take one of its options for the value of another."""
+    """A command with plain help that does not take one of its options for the value of another, and drops no value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         named = {name: option for option in self.params for name in option.opts if name.startswith("-")}
@@ -171,7 +171,18 @@ class Command(PlainHelp, TyperCommand):
                 raise UsageError(f"Option '{before}' requires an argument; {argument} is an option of its own.")
             option = None if before is not None else named.get(argument)
             before = argument if option is not None and not getattr(option, "is_flag", True) else None
+        if not ctx.resilient_parsing:
+            self._refuse_repeated(ctx, args)
         return list(super().parse_args(ctx, args))
+
+    def _refuse_repeated(self, ctx: Any, args: list[str]) -> None:
+        """Refuse an option that takes one value and is given several times: only the last value would count."""
+        _, _, given = self.make_parser(ctx).parse_args(list(args))
+        single = [option for option in self.params if not getattr(option, "is_flag", True) and not option.multiple]
+        for option in single:
+            times = sum(each is option for each in given)
+            if times > 1:
+                raise UsageError(f"Option '{max(option.opts, key=len)}' is given {times} times; it takes one value.")
 
 
 def _is_interrupt(error: BaseException | None) -> bool:

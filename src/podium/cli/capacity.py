@@ -4,6 +4,7 @@ devices are left.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from podium.cluster import Cluster
     from podium.engine.scheduler import SchedulerOptions
     from podium.manifests import Objects
+    from podium.model import Pod
 
 CLUSTER_CAPACITY = "cluster-capacity"
 MOST_PLACED_PODS = 1_000_000
@@ -87,7 +89,8 @@ class CapacityOptions:
             raise InputError("--nodes-needed must know for how many pods: say --at-least N")
         if not templates and not nodes:
             raise InputError("no pod to find the capacity for: name a file or a pod, or ask with --nodes-needed")
-        return CapacityQuestion(templates, _read_mix(self.mix), self.at_least, self.limit, nodes, excluded), objects
+        mix = _read_mix(self.mix, templates)
+        return CapacityQuestion(templates, mix, self.at_least, self.limit, nodes, excluded), objects
 
 
 def capacity(
@@ -146,13 +149,21 @@ def _each_alone(
     return 0 if all(each.count >= asked.at_least for each in found) else 1
 
 
-def _read_mix(text: str) -> list[int]:
+def _read_mix(text: str, templates: Sequence[Pod]) -> tuple[int, ...]:
+    """How many pods of each template come in turn; empty unless it was given."""
+    from podium.answers.capacity import checked_mix
     from podium.errors import InputError
 
+    if not text:
+        return ()
     try:
-        return [int(number) for number in text.split(":")] if text else []
+        mix = [int(number) for number in text.split(":")]
     except ValueError:
         raise InputError(f"--mix {text!r} must be numbers with colons between them, such as 3:1") from None
+    try:
+        return checked_mix(mix, templates)
+    except InputError as error:
+        raise error.at(f"--mix {text}") from None
 
 
 def _page(answer: Capacity | None, needed: NodesNeeded | None, at_least: int) -> str:

@@ -305,7 +305,7 @@ def _show(comparison: Comparison, conditions: Sequence[Condition], output: Forma
     )
 
 
-UPGRADE_MEASURES = "pods, moves, unfit, fits and refused"
+UPGRADE_MEASURES = "pods, moves, unfit, fits, undecided and refused"
 UpgradeFailIf = Annotated[list[str], fail_if("unfit > 0", UPGRADE_MEASURES)]
 
 

@@ -123,12 +123,13 @@ def _worst(cluster: Cluster, what: str, settings: DisruptionSettings, most: int)
     from podium.answers.disruption import trials_needed
     from podium.cli.output import progress
     from podium.errors import InputError
+    from podium.wording import one_line
 
     try:
         with progress("trying sets of nodes", trials_needed(cluster, what, most)) as advance:
             return answers.worst_case(cluster, what, settings, most=most, on_tried=advance)
     except InputError as error:
-        raise error.at(f"--any {what}") from None
+        raise error.at(f"--any {one_line(what, 60)}") from None
 
 
 def _read(source: options.Source, deciding: options.Deciding, *, preempt: bool) -> tuple[Cluster, DisruptionSettings]:

@@ -124,10 +124,11 @@ def import_trace(
     `podium simulate -f DIR/cluster.json --timeline DIR/events.jsonl`. What had to be assumed or left out is said.
     """
     from podium.cli.output import progress
-    from podium.traces import read_trace, write_trace
+    from podium.traces import checked_format, read_trace, write_trace
     from podium.traces.trace import size
     from podium.wording import counted
 
+    checked_format(kind, files)
     with progress("reading", size(files)) as advance:
         trace = read_trace(kind, files, advance)
         written = write_trace(trace, out)

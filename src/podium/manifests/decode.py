@@ -226,6 +226,8 @@ def object_name(kind: str, value: object) -> str:
     metadata = value.get("metadata") if isinstance(value, Mapping) else None
     fields = metadata if isinstance(metadata, Mapping) else {}
     name, namespace = fields.get("name"), fields.get("namespace")
+    if isinstance(name, bool | int | float):
+        return f"{kind} named {str(name).lower()}"
     if not isinstance(name, str) or not name:
         return f"{kind} without a name"
     return full_name(kind, namespace if isinstance(namespace, str) else "", name)
@@ -318,16 +320,27 @@ def _decode_tolerantly(entry: Entry, type_: type[Object]) -> Object:
         return msgspec.convert(without_nulls(value, type_), type_)
     except msgspec.ValidationError as error:
         problem = _field_problem(error, value)
-        raise InputError(problem, f"{entry.document.file}: {object_name(entry.kind, value)}") from None
+        # An object without a usable name is found by its place in the file.
+        where = entry.where if problem.startswith("metadata.name:") else entry.document.file
+        raise InputError(problem, f"{where}: {object_name(entry.kind, value)}") from None
+
+
+QUOTED = {
+    "bool": "; write it in quotes, as YAML reads n, no, off, on, y and yes as true or false",
+    "int": "; write it in quotes",
+    "float": "; write it in quotes",
+}
+"""What to do about a value, by its type, where a text is needed."""
 
 
 def _field_problem(error: msgspec.ValidationError, value: object = None) -> str:
     """The problem with its path first, as Kubernetes words it: `spec.replicas: expected int, got str`."""
     problem, path = _FIELD_ERROR.fullmatch(str(error)).groups()  # type: ignore[union-attr]
     problem = (problem[:1].lower() + problem[1:]).replace("`", "")
+    quoted = QUOTED.get(problem.removeprefix("expected str, got "), "")
     if path and path.endswith(_SOME_KEY):
         path = _with_key(path, value, problem.rpartition(" ")[2])
-    return f"{path}: {problem}" if path else problem
+    return f"{path}: {problem}{quoted}" if path else problem
 
 
 def _with_key(path: str, value: Any, got: str) -> str:

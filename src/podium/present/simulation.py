@@ -431,7 +431,7 @@ def timeline_lines(result: TimelineResult, *, width: int = WIDTH) -> list[Line]:
         lines.append(Line(f"waited for a node: {_quantiles([life.waited or 0.0 for life in bound])}"))
     lines += _happened(result)
     lines += _scaling(result)
-    lines += [*_fullness(result), *_unplaced(result.unplaced)]
+    lines += [*_fullness(result), *_unplaced(result.unplaced), *drain_lines(result)]
     return [part for line in lines for part in _within(width, line)]
 
 
@@ -501,3 +501,16 @@ def _unplaced(lives: Sequence[Life]) -> list[Line]:
     names = ", ".join(life.pod for life in lives[:MOST_UNPLACED])
     more = f" and {len(lives) - MOST_UNPLACED} more" if len(lives) > MOST_UNPLACED else ""
     return [Line(f"still waiting: {counted(len(lives), 'pod')}: {names}{more}", "yellow")]
+
+
+def drain_lines(result: TimelineResult) -> list[Line]:
+    """The nodes that were still being drained at the end, the pods left there, and why."""
+    lines = []
+    for node, pods in list(result.unfinished_drains.items())[:MOST_UNPLACED]:
+        groups: dict[str, list[str]] = {}
+        for pod, reason in pods.items():
+            groups.setdefault(reason, []).append(pod)
+        why = "; ".join(f"{listed(names, NAMED)}: {reason}" for reason, names in groups.items())
+        lines.append(Line(f"still being drained: node {node}, {counted(len(pods), 'pod')} left: {why}", "yellow"))
+    rest = len(result.unfinished_drains) - len(lines)
+    return [*lines, *([Line(f"and {counted(rest, 'more node')} still being drained", "yellow")] if rest else [])]

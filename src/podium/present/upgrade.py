@@ -42,7 +42,7 @@ def to_lines(upgrade: Upgrade, *, width: int = WIDTH, everything: bool = False) 
 
 
 def sentences(upgrade: Upgrade) -> Iterator[Sentence]:
-    """How many pods change, and how many may go elsewhere by chance."""
+    """How many pods change, how many may go elsewhere by chance, and how many could not be compared."""
     counts = {kind: sum(pod.kind is kind for pod in upgrade.changed) for kind in ChangeKind}
     style = "green" if upgrade.is_harmless else "red"
     of = f"From {upgrade.before.name} to {upgrade.after.name}"
@@ -53,6 +53,12 @@ def sentences(upgrade: Upgrade) -> Iterator[Sentence]:
         yield Sentence(f"{of}, of {counted(upgrade.decided, 'pod')} {joined(parts)}.", style)
     if upgrade.ties:
         yield Sentence(f"{counted(upgrade.ties, 'pod')} may go elsewhere by chance: nodes share the highest score.")
+    if upgrade.undecided:
+        first = upgrade.undecided[0]
+        them = "it" if len(upgrade.undecided) == 1 else "them"
+        pods = f"Of these, {counted(len(upgrade.undecided), 'running pod')} could not be compared"
+        why = f"neither release finds a node for {them}; `podium explain {first}` says why"
+        yield Sentence(f"{pods}: {why}.", "yellow")
 
 
 def _configuration_lines(upgrade: Upgrade, width: int) -> Iterator[Line]:

@@ -134,7 +134,8 @@ class Timeline:
         self.history.sample_between(self.clock.now, end, with_end=True)
         self._set_time(end)
         scaling = None if self._companion is None else self._companion.report()
-        return replace(self.history.result(self.clock.now), scaling=scaling)
+        drains = self.world.unfinished_drains()
+        return replace(self.history.result(self.clock.now), scaling=scaling, unfinished_drains=drains)
 
     def check_nodes(self) -> None:
         """Refuse events about nodes that neither exist nor may come, before anything happens."""

@@ -72,6 +72,7 @@ RUNNING = "Running"
 
 NOT_THERE = "has no effect: the object did not exist at that time"
 LIVES_ALREADY = "has no effect: the pod exists already and keeps its lifetime"
+NEXT_TRY = "it may go at the next try, which comes after the end"
 NO_SUCH_NODE = "which does not exist: the pod uses no resources until the node is added"
 
 
@@ -410,10 +411,8 @@ class World:
 
         Like `kubectl drain`, it leaves pods alone that came later, because they tolerate the cordon.
         """
-        is_blocked, to_evict = False, set(self.draining[name])
-        for pod in sorted(self._on(name), key=lambda pod: pod.key):
-            if ends_with_node(pod) or self.history.current[pod.key].serial not in to_evict:
-                continue
+        is_blocked = False
+        for pod in self._to_evict(name):
             if self.disruptions.may_evict(pod):
                 self._note("evict", pod=pod.key, node=name, reason="drain")
                 self._evict(pod)
@@ -423,6 +422,24 @@ class World:
             self.clock.plan(self.surroundings.drain_retry, ContinueDrain(name))
         else:
             del self.draining[name]
+
+    def _to_evict(self, name: str) -> list[Pod]:
+        """The pods that a drain of the node still has to evict, and those that it evicted and that terminate."""
+        serials = set(self.draining[name])
+        found = (pod for pod in self._on(name) if self.history.current[pod.key].serial in serials)
+        return sorted((pod for pod in found if not ends_with_node(pod)), key=lambda pod: pod.key)
+
+    def unfinished_drains(self) -> dict[str, dict[str, str]]:
+        """By node that is still being drained, the pods that are left and why each is not evicted yet."""
+        left = {
+            node: {
+                pod.key: self.disruptions.refusal(pod) or NEXT_TRY
+                for pod in self._to_evict(node)
+                if not pod.terminating
+            }
+            for node in self.draining
+        }
+        return {node: pods for node, pods in left.items() if pods}
 
     def _watch_taints(self, pod: Pod, life: Life) -> None:
         """Plan the eviction of a pod that does not tolerate its node's taints, unless an earlier one is planned."""

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from podium.cluster import Cluster
-from podium.cluster.budgets import Budget, Health, Owner, ignores_budgets, owner_of
+from podium.cluster.budgets import SEVERAL, Budget, Health, Owner, ignores_budgets, owner_of
 from podium.cluster.store import Store
 from podium.manifests import Objects, expand_workloads
 from podium.manifests.defaults import Priorities, generated_suffix, generated_uid
@@ -342,10 +342,14 @@ class Disruptions:
 
     def may_evict(self, pod: Pod) -> bool:
         """Whether the eviction API would evict the pod."""
+        return not self.refusal(pod)
+
+    def refusal(self, pod: Pod) -> str:
+        """Why the eviction API refuses to evict the pod; empty if it does not."""
         budgets = self._covering(pod)
         if not budgets or ignores_budgets(pod, healthy=budgets[0].has_healthy(pod)):
-            return True
-        return len(budgets) == 1 and not budgets[0].refusal(pod)
+            return ""
+        return budgets[0].refusal(pod) if len(budgets) == 1 else SEVERAL
 
     def has_budget(self, pod: Pod) -> bool:
         """Whether any budget covers the pod."""

@@ -93,6 +93,8 @@ class TimelineResult:
     utilisation: Mapping[str, Utilisation] = field(default_factory=dict)
     """The requested share of each resource that nodes offer, cpu and memory first. Unlike samples, it misses nothing.
     """
+    unfinished_drains: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By node that was still being drained at the end, the pods left there and why each was not evicted."""
 
     @property
     def pending_times(self) -> dict[str, float]:
@@ -137,6 +139,10 @@ class TimelineResult:
             "end": self.end,
             "pods": [msgspec.to_builtins(life) | {"waited": life.waited} for life in self.lives],
             "samples": [msgspec.to_builtins(sample) for sample in self.samples],
+            "unfinishedDrains": [
+                {"node": node, "pods": [{"pod": pod, "reason": reason} for pod, reason in pods.items()]}
+                for node, pods in self.unfinished_drains.items()
+            ],
             **({} if self.scaling is None else {"scaling": self.scaling}),
         }
 

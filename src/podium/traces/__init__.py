@@ -9,7 +9,7 @@ from podium.traces._recordings import read_kwok_record, read_simkube
 from podium.traces.trace import Advance, Trace, TraceEvent, Written, write_trace
 from podium.wording import counted
 
-__all__ = ["FORMATS", "Trace", "TraceEvent", "Written", "read_trace", "write_trace"]
+__all__ = ["FORMATS", "Trace", "TraceEvent", "Written", "checked_format", "read_trace", "write_trace"]
 
 
 class TraceFormat(NamedTuple):
@@ -29,11 +29,16 @@ FORMATS: Mapping[str, TraceFormat] = {
 }
 
 
-def read_trace(name: str, files: Sequence[str], advance: Advance = lambda read: None) -> Trace:
-    """Read a trace; raises an InputError that names the file, the line and the field that is wrong."""
+def checked_format(name: str, files: Sequence[str]) -> TraceFormat:
+    """The format of this name; raises an InputError if it is unknown, or needs another number of files."""
     found = FORMATS.get(name)
     if found is None:
         raise InputError(f"format {name!r} is unknown; use {', '.join(FORMATS)}")
     if len(files) != len(found.files):
         raise InputError(f"{name} needs {' '.join(found.files)}: {counted(len(found.files), 'file')}, not {len(files)}")
-    return found.read(files, advance)
+    return found
+
+
+def read_trace(name: str, files: Sequence[str], advance: Advance = lambda read: None) -> Trace:
+    """Read a trace; raises an InputError that names the file, the line and the field that is wrong."""
+    return checked_format(name, files).read(files, advance)

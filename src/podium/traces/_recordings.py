@@ -27,6 +27,7 @@ import yaml
 from podium.config.fields import LONGEST
 from podium.errors import InputError, os_problem
 from podium.manifests import load, load_documents
+from podium.manifests.decode import QUOTED
 from podium.manifests.files import GZIP_MAGIC
 from podium.manifests.located import is_number, line_of, located_values, path_in
 from podium.timeline.timed_events import LIFETIME
@@ -138,8 +139,16 @@ class Key(NamedTuple):
     name: str
 
 
+def _check_quoted(name: object, field: str, where: str) -> None:
+    """Refuse a name that YAML does not read as text."""
+    if isinstance(name, bool | int | float):
+        raise InputError(f"{field} is {str(name).lower()}, not a text{QUOTED[type(name).__name__]}", where)
+
+
 def _key(item: Any, where: str) -> Key:
     metadata = item.get("metadata") if isinstance(item, Mapping) else None
+    if isinstance(metadata, Mapping):
+        _check_quoted(metadata.get("name"), "metadata.name", where)
     if not isinstance(metadata, Mapping) or not is_text(item.get("kind")) or not is_text(metadata.get("name")):
         raise InputError("has an object without kind or metadata.name", where)
     namespace = metadata.get("namespace") or ""
@@ -299,6 +308,8 @@ def _target(action: Mapping[str, Any], where: str) -> Key:
     """The object that an action changes, with its kind in lower case."""
     for field, needed in (("resource", "resource"), ("target", "name")):
         given = action.get(field)
+        if isinstance(given, Mapping):
+            _check_quoted(given.get(needed), f"{field}.{needed}", where)
         if not isinstance(given, Mapping) or not is_text(given.get(needed)):
             raise InputError(f"{field}: a ResourcePatch is not complete: it needs {field}.{needed}", where)
     target = action["target"]

@@ -232,6 +232,8 @@ def opened(path: str) -> Iterator[tuple[IO[bytes], IO[str]]]:
             if not is_packed and b"\0" in head:
                 line = head.count(b"\n", 0, head.index(b"\0")) + 1
                 raise InputError("is not text: it has a zero byte", f"{path} line {line}")
+            if not is_packed and path.endswith(".gz"):
+                raise InputError("is not gzip, though its name ends in .gz; compress it, or rename it", path)
             raw.seek(0)
             if not is_packed:
                 yield raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
@@ -274,8 +276,10 @@ def _rows(
             if not values:
                 continue
             where = f"{path} line {table.line_num}"
-            if len(values) > len(columns):
-                raise InputError(f"has {len(values)} fields, but there are {len(columns)} columns", where)
+            if len(values) != len(columns):
+                fields = counted(len(values), "field")
+                problem = f"has {fields}, but there are {len(columns)} columns; write one for each, empty if not known"
+                raise InputError(problem, where)
             yield TableRow(dict(zip(columns, values, strict=False)), where)
             if number % STEP == 0:
                 advance(raw.tell() - told)

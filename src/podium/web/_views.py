@@ -30,7 +30,7 @@ from podium.present.explanation import (
     runner_up_document,
 )
 from podium.present.html import SHOWN, Heading, Markup, bar, element, page, scrolling, section, table
-from podium.present.simulation import timeline_lines
+from podium.present.simulation import drain_lines, timeline_lines
 from podium.present.text import API_VERSION
 from podium.rules.gates import RELEASE_NAMES
 from podium.timeline import Timeline, TimelineResult, read_timeline
@@ -354,7 +354,7 @@ def timeline_document(question: questions.Timeline, subject: Subject) -> dict[st
         "apiVersion": API_VERSION,
         "kind": "Timeline",
         **result.to_dict(),
-        "words": [line.text for line in timeline_lines(result) if line.text][:3],
+        "words": [line.text for line in (*timeline_lines(result)[:3], *drain_lines(result)) if line.text],
         "unplaced": len(result.unplaced),
         "log": list(result.log[:MOST_RECORDS]),
         "warnings": list(result.warnings),
