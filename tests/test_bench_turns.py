@@ -11,18 +11,7 @@ import pytest
 
 from bench.figures import Figure
 from bench.measure import ROOT, BrokenError
-from bench.turns import (
-    FIGURES,
-    Comparison,
-    Half,
-    Round,
-    best,
-    checked_out,
-    choose,
-    compare,
-    find_version,
-    main,
-)
+from bench.turns import FIGURES, Comparison, Half, Round, best, checked_out, choose, compare, find_version, main
 
 SMALL = Figure("basic", nodes=6, pods=45)
 ANOTHER = """\

@@ -35,13 +35,18 @@ def bind(server: ApiServer, node: str, pod: str = "web") -> None:
     server.change(f"{PODS}/{pod}", lambda found: found["spec"].update(nodeName=node))
 
 
+async def bound(server: ApiServer, node: str) -> None:
+    """A pod comes, and the cluster's scheduler binds it a second later."""
+    server.create(POD)
+    await asyncio.sleep(1)
+    bind(server, node)
+
+
 def test_a_binding_is_reported_when_nothing_more_happens() -> None:
     async def story() -> None:
         server = with_nodes()
         async with shadowing(server) as reports:
-            server.create(POD)
-            await asyncio.sleep(1)
-            bind(server, "large")
+            await bound(server, "large")
             await asyncio.sleep(0.4)
             assert reports == []
             await until(lambda: reports, 1)
@@ -55,9 +60,7 @@ def test_a_binding_to_another_node_is_reported_with_the_reason() -> None:
     async def story() -> None:
         server = with_nodes()
         async with shadowing(server) as reports:
-            server.create(POD)
-            await asyncio.sleep(1)
-            bind(server, "small")
+            await bound(server, "small")
             await until(lambda: reports, 5)
         told = reports[0].to_dict()
         assert (told["outcome"], told["node"], told["podium"], told["plugin"]) == (
@@ -92,9 +95,7 @@ def test_what_waits_is_reported_when_the_shadow_stops() -> None:
     async def story() -> None:
         server = with_nodes()
         async with shadowing(server) as reports:
-            server.create(POD)
-            await asyncio.sleep(1)
-            bind(server, "large")
+            await bound(server, "large")
             await asyncio.sleep(0.1)
             assert reports == []
         assert [each.outcome for each in reports] == [Outcome.SAME]
@@ -106,9 +107,7 @@ def test_a_change_of_a_node_has_the_pods_bound_before_it_compared_without_it() -
     async def story() -> None:
         server = with_nodes()
         async with shadowing(server) as reports:
-            server.create(POD)
-            await asyncio.sleep(1)
-            bind(server, "large")
+            await bound(server, "large")
             await asyncio.sleep(0.1)
             server.create(make_node("huge", cpu="64"))
             await asyncio.sleep(0.1)
@@ -150,9 +149,7 @@ def test_a_pod_that_changes_while_it_waits_is_compared_once() -> None:
     async def story() -> None:
         server = with_nodes()
         async with shadowing(server) as reports:
-            server.create(POD)
-            await asyncio.sleep(1)
-            bind(server, "large")
+            await bound(server, "large")
             await asyncio.sleep(0.1)
             server.change(f"{PODS}/web", lambda pod: pod["status"].update(phase="Running"))
             await asyncio.sleep(5)

@@ -10,17 +10,7 @@ from msgspec.structs import replace
 from podium.cluster import Cluster
 from podium.framework import Plugin, Registry
 from podium.loop.cycle import SchedulerLoop
-from podium.loop.events import (
-    Bind,
-    ChangeObject,
-    Event,
-    EventType,
-    Evict,
-    Instruction,
-    Nominate,
-    Unschedulable,
-    Wait,
-)
+from podium.loop.events import Bind, ChangeObject, Event, EventType, Evict, Instruction, Nominate, Unschedulable, Wait
 from podium.model import Object, Pod
 from podium.plugins import IN_TREE
 

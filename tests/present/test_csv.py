@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podium.present.text import to_csv
+from podium.present import to_csv
 
 CELLS = {"plain": "plain", "a\nb": "a\\nb", "\x1b[31mred": "\\x1b[31mred", "nul\0": "nul\\x00", "ü": "ü"}
 

@@ -14,8 +14,8 @@ from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.errors import InputError
 from podium.model import Object, Pod
+from podium.present import to_json, to_yaml
 from podium.present.explanation import Explained, explain_pod, to_document, to_lines, to_rows
-from podium.present.text import to_json, to_yaml
 from storage_objects import bound, make_claim, make_volume, on_label, pod_with, uses
 
 

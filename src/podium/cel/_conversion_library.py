@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from podium.cel import _types as types
 from podium.cel._standard_library import MAX_TIME, MIN_TIME, checked_int, checked_time, checked_uint
 from podium.cel._types import Library
-from podium.cel._values import (
+from podium.cel._values import (  # fmt: skip
     MAX_INT,
     MAX_UINT,
     MIN_INT,
@@ -23,7 +23,7 @@ from podium.cel._values import (
     Timestamp,
     Uint,
     Value,
-)  # fmt: skip
+)
 
 library = Library()
 declare = library.declare

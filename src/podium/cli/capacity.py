@@ -183,8 +183,9 @@ def _show(
 ) -> None:
     from podium.cli.output import emit, text_width
     from podium.errors import InputError
+    from podium.present import to_json
     from podium.present.capacity import needed_lines, to_document, to_lines, to_review, to_rows
-    from podium.present.text import Line, to_json
+    from podium.present.text import Line
 
     if output == CLUSTER_CAPACITY:
         if answer is None:

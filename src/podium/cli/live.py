@@ -98,7 +98,7 @@ def ask_scheduler(url: str, pod: str, namespace: str | None, output: str) -> int
     from urllib.request import urlopen
 
     from podium.errors import InputError
-    from podium.present.text import to_json, to_yaml
+    from podium.present import to_json, to_yaml
 
     within, _, name = pod.rpartition("/")
     address = f"{url.rstrip('/')}/decisions/{within or namespace or 'default'}/{name}"

@@ -265,7 +265,7 @@ def emit(
     rows: Callable[[], str],
 ) -> None:
     """Write an answer to stdout: as lines of text, as a document (JSON or YAML), or as rows of CSV."""
-    from podium.present.text import to_json, to_yaml
+    from podium.present import to_json, to_yaml
 
     match output:
         case Format.JSON:

@@ -238,7 +238,7 @@ def _following(server: ExtenderServer, nodes: NodeSource, *, binds: bool) -> Alo
 
 def _entry(verbs: PluginVerbs, listening: Listening, *, has_cluster: bool, binds: bool) -> str:
     """The entry of `extenders:`, as YAML."""
-    from podium.present.text import to_yaml
+    from podium.present import to_yaml
 
     entry: dict[str, Any] = {"urlPrefix": listening.url.rstrip("/")}
     entry |= {f"{verb}Verb": verb for verb in verbs.verbs}

@@ -240,7 +240,7 @@ def tune(
     from podium.cli.inputs import choose_release, mention, read_objects, registry_with
     from podium.cli.output import progress, write_report, write_text
     from podium.manifests import Objects
-    from podium.present.text import to_yaml
+    from podium.present import to_yaml
 
     when = (timeline.events, timeline.until, timeline.node_groups)
     has_time = is_timeline(when, {"--replay": replay})

@@ -10,15 +10,7 @@ from typing import NamedTuple
 from podium.cluster.cluster import Cluster
 from podium.cluster.store import Store
 from podium.errors import InputError
-from podium.model import (
-    Deployment,
-    Node,
-    Pod,
-    PodDisruptionBudget,
-    ReplicaSet,
-    ReplicationController,
-    StatefulSet,
-)
+from podium.model import Deployment, Node, Pod, PodDisruptionBudget, ReplicaSet, ReplicationController, StatefulSet
 from podium.model.objects import int_or_percent
 from podium.model.pod import is_reported_ready
 from podium.model.selectors import Selector, accepted_selector, is_unreachable

@@ -1,17 +1,7 @@
 """The scheduling queue, and the scheduling and binding cycles around a decision."""
 
 from podium.loop.cycle import SchedulerLoop
-from podium.loop.events import (
-    Bind,
-    ChangeObject,
-    Event,
-    EventType,
-    Evict,
-    Instruction,
-    Nominate,
-    Unschedulable,
-    Wait,
-)
+from podium.loop.events import Bind, ChangeObject, Event, EventType, Evict, Instruction, Nominate, Unschedulable, Wait
 from podium.loop.queue import SchedulingQueue
 from podium.loop.queued_pod import WAITING_PODS, WaitingPods
 from podium.loop.snapshot import LoopSnapshot, resume, take_snapshot

@@ -1,12 +1,6 @@
 """Kubernetes API objects: only the fields scheduling reads, immutable."""
 
-from podium.model.devices import (
-    DeviceClass,
-    DeviceTaintRule,
-    ResourceClaim,
-    ResourceClaimTemplate,
-    ResourceSlice,
-)
+from podium.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from podium.model.meta import (
     LabelSelector,
     NodeSelector,

@@ -1,1 +1,27 @@
 """Renders answers for people and for programs: text, tables, JSON, YAML, CSV, HTML, data frames, plots."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from podium.wording import csv_text
+
+API_VERSION = "podium/v1"
+"""The version of the documents that `-o json` and `-o yaml` write; docs/output.md says what is in them."""
+
+
+def to_json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=2)
+
+
+def to_yaml(document: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True).rstrip("\n")
+
+
+def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Rows separated by line breaks, the header first; None is an empty cell."""
+    return csv_text(header, rows).rstrip("\n")

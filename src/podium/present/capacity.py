@@ -14,9 +14,9 @@ from podium.answers.devices import Devices, DeviceState, DeviceStatus
 from podium.model import Pod
 from podium.model.quantity import format_quantity, parse_quantity, value
 from podium.model.resources import CPU, MEMORY, is_scalar_resource, pod_resources
+from podium.present import API_VERSION, to_csv
 from podium.present.explanation import NAMED, TOP, WIDTH, rejections, summarized
 from podium.present.text import (
-    API_VERSION,
     Column,
     Line,
     Sentence,
@@ -26,7 +26,6 @@ from podium.present.text import (
     styled,
     table,
     table_with_text,
-    to_csv,
     wrapped,
 )
 from podium.wording import counted, joined, listed

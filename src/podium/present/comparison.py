@@ -9,20 +9,9 @@ from typing import Any
 from podium.answers import Comparison, Measures, Move, SpreadChange
 from podium.answers.compare import TimelineComparison
 from podium.model.resources import CPU, MEMORY
+from podium.present import API_VERSION, to_csv
 from podium.present.explanation import TOP, WIDTH
-from podium.present.text import (
-    API_VERSION,
-    Column,
-    Line,
-    Sentence,
-    amount,
-    flowing,
-    styled,
-    table,
-    table_with_text,
-    to_csv,
-    wrapped,
-)
+from podium.present.text import Column, Line, Sentence, amount, flowing, styled, table, table_with_text, wrapped
 from podium.wording import counted, joined, listed
 
 MOST_LISTED_NAMES = 6

@@ -9,19 +9,9 @@ from typing import Any
 from podium.answers import Audit, Audited, Disrupted, Disruption, Fate, Finding, SpecConstraint, WorstCase
 from podium.answers.disruption import DELETE_EMPTY_DIR_DATA, FORCE, IGNORE_DAEMON_SETS, DrainFlag
 from podium.model.objects import REGION, ZONE
+from podium.present import API_VERSION, to_csv
 from podium.present.explanation import NAMED, TOP, WIDTH
-from podium.present.text import (
-    API_VERSION,
-    Column,
-    Line,
-    Sentence,
-    flowing,
-    styled,
-    table,
-    table_with_text,
-    to_csv,
-    wrapped,
-)
+from podium.present.text import Column, Line, Sentence, flowing, styled, table, table_with_text, wrapped
 from podium.wording import counted, joined, listed
 
 FEW = 3

@@ -22,6 +22,7 @@ from podium.present import capacity as capacity_text
 from podium.present import comparison as comparison_text
 from podium.present import disruption as disruption_text
 from podium.present import simulation as simulation_text
+from podium.present import to_yaml
 from podium.present import tuning as tuning_text
 from podium.present.comparison import because, measures_shown
 from podium.present.explanation import (
@@ -51,7 +52,7 @@ from podium.present.html import (
     workload_table,
 )
 from podium.present.simulation import outcome
-from podium.present.text import Sentence, amount, share, to_yaml
+from podium.present.text import Sentence, amount, share
 from podium.present.upgrade import counts_by_kind, places
 from podium.present.upgrade import sentences as upgrade_sentences
 from podium.wording import counted, listed

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from podium.answers.rollout import ChangedObject, RolloutStep
 from podium.engine import PlacedClaim, Placement, Simulation, Usage
 from podium.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from podium.present import API_VERSION, to_csv
 from podium.present.explanation import NAMED, TOP, WIDTH
 from podium.present.plot import time_label
 from podium.present.text import (
-    API_VERSION,
     Column,
     Line,
     Sentence,
@@ -23,7 +23,6 @@ from podium.present.text import (
     styled,
     table,
     table_with_text,
-    to_csv,
     wrapped,
 )
 from podium.timeline.result import Life, TimelineResult

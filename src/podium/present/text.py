@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import takewhile
-from typing import Any, NamedTuple
-
-import yaml
+from typing import NamedTuple
 
 from podium.model.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES, MEMORY
-from podium.wording import csv_text
-
-API_VERSION = "podium/v1"
-"""The version of the documents that `-o json` and `-o yaml` write; docs/output.md says what is in them."""
-
-
-def to_json(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, indent=2)
-
-
-def to_yaml(document: Mapping[str, Any]) -> str:
-    return yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True).rstrip("\n")
-
-
-def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Rows separated by line breaks, the header first; None is an empty cell."""
-    return csv_text(header, rows).rstrip("\n")
-
 
 _BYTES = (MEMORY, EPHEMERAL_STORAGE)
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from podium.answers import TimelineTuning, Trial, Tuning
+from podium.present import API_VERSION, to_csv
 from podium.present.comparison import measure_lines, move_lines, responsible, timeline_lines
 from podium.present.explanation import WIDTH
-from podium.present.text import API_VERSION, Column, Line, styled, table, to_csv, wrapped
+from podium.present.text import Column, Line, styled, table, wrapped
 from podium.sweep import Group, Spread, SweepResult
 from podium.sweep.running import described
 from podium.wording import counted, joined

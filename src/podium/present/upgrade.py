@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from podium.answers.upgrade import TOGETHER, Changed, ChangeGroup, ChangeKind, Upgrade
 from podium.engine.release import OLD_RELEASES, release_of
 from podium.errors import InputError
-from podium.present import comparison
+from podium.present import API_VERSION, comparison, to_csv
 from podium.present.explanation import TOP, WIDTH
-from podium.present.text import API_VERSION, Column, Line, Sentence, flowing, styled, table, to_csv, wrapped
+from podium.present.text import Column, Line, Sentence, flowing, styled, table, wrapped
 from podium.rules import DIFFERENCES, Difference
 from podium.rules.gates import RELEASE_NAMES, gates_of
 from podium.wording import counted, joined

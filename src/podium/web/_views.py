@@ -19,6 +19,7 @@ from podium.lookup import find_pod
 from podium.manifests import workload_of
 from podium.model import Pod
 from podium.model.objects import ZONE
+from podium.present import API_VERSION
 from podium.present.explanation import (
     Explained,
     explain_pod,
@@ -31,7 +32,6 @@ from podium.present.explanation import (
 )
 from podium.present.html import SHOWN, Heading, Markup, bar, element, page, scrolling, section, table
 from podium.present.simulation import drain_lines, timeline_lines
-from podium.present.text import API_VERSION
 from podium.rules.gates import RELEASE_NAMES
 from podium.timeline import Timeline, TimelineResult, read_timeline
 from podium.web import _questions as questions

@@ -32,8 +32,8 @@ from podium.manifests.yaml_documents import yaml_documents
 from podium.model import Node, Pod
 from podium.model.pod import DEFAULT_SCHEDULER_NAME, belongs_to_node
 from podium.model.selectors import cordoned, uncordoned
+from podium.present import API_VERSION
 from podium.present.disruption import sentences
-from podium.present.text import API_VERSION
 from podium.web import _questions as questions
 from podium.web._questions import Manifest, Question, ScoreSettings
 from podium.wording import counted
