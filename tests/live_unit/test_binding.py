@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from builders import make_node, make_pod
-from live_unit.api_server import PODS, UNREACHABLE, ApiServer
+from live_unit.api_server import PODS, UNREACHABLE, ApiServer, Fault
 from live_unit.running import running
 from live_unit.virtual_time import run, until
 from podium.live.client import ApiError
@@ -26,6 +26,12 @@ async def scheduled(server: ApiServer, pod: str = "first") -> None:
 def conditions(server: ApiServer, pod: str) -> dict[str, tuple[str, str, str]]:
     found = server.objects[f"{PODS}/{pod}"]["status"].get("conditions", ())
     return {each["type"]: (each["status"], each["reason"], each["message"]) for each in found}
+
+
+def with_held_binding() -> tuple[ApiServer, Fault]:
+    """A server that holds up the binding of the first pod."""
+    server = ApiServer(SMALL, FIRST)
+    return server, server.holds("POST", "/first/binding")
 
 
 def test_a_pod_is_bound_and_told_where() -> None:
@@ -146,8 +152,7 @@ def test_a_pod_that_somebody_else_bound_is_not_told_to_have_failed() -> None:
 
 def test_a_pod_that_is_deleted_while_it_is_bound_leaves_its_room() -> None:
     async def story() -> None:
-        server = ApiServer(SMALL, FIRST)
-        binding = server.holds("POST", "/first/binding")
+        server, binding = with_held_binding()
 
         async with running(server):
             await binding.has_come.wait()
@@ -186,8 +191,7 @@ def test_a_pod_that_is_deleted_before_its_turn_is_not_bound() -> None:
 @pytest.mark.parametrize("seconds", [0, 1], ids=["at once", "when the new one is seen"])
 def test_a_new_pod_with_the_same_name_is_not_taken_for_the_old_one(seconds: float) -> None:
     async def story() -> None:
-        server = ApiServer(SMALL, FIRST)
-        binding = server.holds("POST", "/first/binding")
+        server, binding = with_held_binding()
 
         async with running(server):
             await binding.has_come.wait()
@@ -228,8 +232,7 @@ def test_the_room_of_a_new_pod_stays_taken_when_the_old_one_with_its_name_fails(
 
 def test_bindings_under_way_are_finished_when_the_scheduler_stops() -> None:
     async def story() -> None:
-        server = ApiServer(SMALL, FIRST)
-        binding = server.holds("POST", "/binding")
+        server, binding = with_held_binding()
 
         async with running(server) as scheduler:
             await binding.has_come.wait()
@@ -247,8 +250,7 @@ def test_bindings_under_way_are_finished_when_the_scheduler_stops() -> None:
 
 def test_bindings_under_way_are_given_up_after_a_while() -> None:
     async def story() -> None:
-        server = ApiServer(SMALL, FIRST)
-        binding = server.holds("POST", "/binding")
+        server, binding = with_held_binding()
 
         async with running(server) as scheduler:
             await binding.has_come.wait()
