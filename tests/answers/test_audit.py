@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from builders import ZONE, make_node, make_pod, with_args
 from cli.running import node, pod, run, written
 from podium.answers import Audited, Finding, audit
-from podium.answers.upgrade import AUDIT_NAMES
+from podium.answers.audit import AUDIT_NAMES
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.example import fleet

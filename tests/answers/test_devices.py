@@ -10,7 +10,7 @@ import pytest
 
 from cli.running import run
 from podium import answers
-from podium.answers.devices import DeviceState, devices
+from podium.answers.capacity import DeviceState, devices
 from podium.cluster import Cluster
 from podium.engine.simulation import simulate
 from podium.example import gpus_text

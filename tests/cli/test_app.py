@@ -17,9 +17,10 @@ from typer.testing import CliRunner
 
 import podium
 from podium.answers import Condition
+from podium.answers.audit import AUDIT_NAMES
 from podium.answers.compare import ALL_NUMBERS, COMPARISON_NAMES
 from podium.answers.disruption import DISRUPTION_NAMES
-from podium.answers.upgrade import AUDIT_NAMES, UPGRADE_NAMES
+from podium.answers.upgrade import UPGRADE_NAMES
 from podium.cli import app
 from podium.cli.app import COMMANDS, built
 

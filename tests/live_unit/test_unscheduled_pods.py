@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -25,6 +26,10 @@ def pod_of(server: ApiServer, name: str) -> Fields:
 def with_victim(victim: Pod = LOW) -> ApiServer:
     """A node that is full, and a pod that may take the place of the one there."""
     return ApiServer(make_node("a"), victim, HIGH)
+
+
+def grow(node: Fields, cpu: str) -> None:
+    node["status"]["allocatable"]["cpu"] = cpu
 
 
 def test_a_pod_that_fits_nowhere_is_told_once_why() -> None:
@@ -101,7 +106,7 @@ def test_a_pod_whose_victim_is_being_evicted_is_not_tried_meanwhile() -> None:
         async with running(server):
             await eviction.has_come.wait()
             for cpu in ("5", "5500m"):
-                server.change(NODE, lambda node, cpu=cpu: node["status"]["allocatable"].update(cpu=cpu))  # type: ignore[misc]
+                server.change(NODE, partial(grow, cpu=cpu))
                 await asyncio.sleep(30)
             assert len(server.events("FailedScheduling")) == 1
             eviction.may_go_on.set()

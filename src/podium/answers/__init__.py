@@ -2,6 +2,7 @@
 
 from podium.answers._replicas import pods_of
 from podium.answers._why_not import SpecConstraint, Suggestion, WhyNot, why_not
+from podium.answers.audit import Audit, Audited, Finding, audit
 from podium.answers.capacity import (
     Capacity,
     CapacityQuestion,
@@ -31,7 +32,7 @@ from podium.answers.measures import Condition, Measures, measure
 from podium.answers.rollout import ChangedObject, Rollout, RolloutStep, changed_objects, rollout
 from podium.answers.trials import OBJECTIVES, TIMELINE_OBJECTIVES
 from podium.answers.tune import TimelineTuning, Trial, Tuning, tune, tune_timeline
-from podium.answers.upgrade import Audit, Audited, Changed, Finding, Upgrade, audit, upgrade
+from podium.answers.upgrade import Changed, Upgrade, upgrade
 from podium.framework.suggested_change import Change
 from podium.lookup import find_node, find_nodes, nodes_matching
 

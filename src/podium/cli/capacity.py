@@ -213,7 +213,7 @@ def devices(
 
     They stand in the ResourceSlices of the input, and who holds them in its ResourceClaims.
     """
-    from podium.answers.devices import devices as find
+    from podium.answers.capacity import devices as find
     from podium.cli.inputs import choose_release, mention, read_objects
     from podium.cli.output import emit, text_width
     from podium.cluster import Cluster

@@ -183,7 +183,7 @@ def audit(
     A node that is as good as the best agrees. Exit code 1 if a pod no longer fits; with --fail-if, if that holds.
     """
     from podium import answers
-    from podium.answers.upgrade import AUDIT_NAMES
+    from podium.answers.audit import AUDIT_NAMES
     from podium.cli.inputs import read_cluster
     from podium.cli.output import exit_code, progress, read_conditions, write_report
     from podium.cluster import Cluster

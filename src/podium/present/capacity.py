@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from podium.answers import Capacity, Fits, NodeMix, NodesNeeded
-from podium.answers.devices import Devices, DeviceState, DeviceStatus
+from podium.answers.capacity import Devices, DeviceState, DeviceStatus
 from podium.model import Pod
 from podium.model.quantity import format_quantity, parse_quantity, value
 from podium.model.resources import CPU, MEMORY, is_scalar_resource, pod_resources

@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from podium.answers import WhyNot
+from podium.answers.audit import Audit, Audited, Finding
 from podium.answers.capacity import Capacity, NodesNeeded
 from podium.answers.compare import Comparison
 from podium.answers.disruption import Disrupted, Disruption, WorstCase
 from podium.answers.rollout import ChangedObject
 from podium.answers.tune import TimelineTuning, Tuning
-from podium.answers.upgrade import TOGETHER, Audit, Audited, ChangeGroup, ChangeKind, Finding, Upgrade
+from podium.answers.upgrade import TOGETHER, ChangeGroup, ChangeKind, Upgrade
 from podium.engine import Decision, Simulation
 from podium.engine.decision import not_looked_at, scored, why
 from podium.model.resources import PODS
