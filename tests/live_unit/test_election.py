@@ -14,7 +14,8 @@ from live_unit.virtual_time import run, until
 from podium.config.types import LeaderElection
 from podium.errors import PodiumError
 from podium.live.client import ApiError
-from podium.live.process import Election, LeadershipLostError, _run_elected
+from podium.live.election import Election, LeadershipLostError
+from podium.live.process import _run_elected
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 LEASE = f"{LEASES}/podium"
@@ -295,3 +296,59 @@ def test_an_answer_that_is_no_lease_does_not_end_the_leader() -> None:
         assert mine.is_leader
 
     run(story())
+
+
+def test_the_fence_is_open_for_the_renew_deadline_after_a_renewal_was_sent() -> None:
+    async def story() -> None:
+        server = held_by("")
+        mine = election(server)
+        assert not mine.fence.is_open
+        await mine.acquire()
+        assert mine.fence.is_open
+        await asyncio.sleep(SETTINGS.renew_deadline)
+        assert not mine.fence.is_open
+
+    run(story())
+
+
+def test_a_renewal_whose_answer_comes_late_opens_the_fence_from_when_it_was_sent() -> None:
+    async def story() -> None:
+        server = held_by("")
+        mine = election(server)
+        answer = server.holds("PUT", "/podium")
+        taking = asyncio.create_task(mine.acquire())
+        await answer.has_come.wait()
+        await asyncio.sleep(9)
+        answer.may_go_on.set()
+        await taking
+        assert mine.fence.is_open
+        await asyncio.sleep(2)
+        assert not mine.fence.is_open
+
+    run(story())
+
+
+def test_a_lease_that_another_one_took_closes_the_fence_at_once() -> None:
+    async def story() -> None:
+        server = held_by("")
+        mine = election(server)
+        await mine.acquire()
+        holding = asyncio.create_task(mine.hold())
+        server.change(LEASE, lambda lease: lease["spec"].update(holderIdentity="other"))
+        assert await seconds_of(holding) < 3.0
+        assert isinstance(holding.exception(), LeadershipLostError)
+        assert not mine.fence.is_open
+
+    run(story())
+
+
+def test_a_lease_that_gets_no_answer_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        server = held_by("")
+        mine = election(server)
+        await mine.acquire()
+        server.holds("PUT", "/podium", times=ALWAYS)
+        await asyncio.wait({asyncio.create_task(mine.hold())})
+
+    run(story())
+    assert "the lease cannot be renewed: no answer within" in caplog.text
