@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
@@ -143,6 +144,10 @@ def test_the_leader_is_killed(fresh_plane: ControlPlane) -> None:
         assert fresh_plane.get(lease)["spec"]["leaseTransitions"] >= 1
 
 
+def leads(process: Process) -> bool:
+    return "is the leader" in process.output
+
+
 ROUNDS = 10
 SHORT_LEASE = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "0.5s"}
 
@@ -150,14 +155,14 @@ SHORT_LEASE = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "0.5
 def test_a_leader_that_was_stopped_writes_nothing_after_it_wakes(fresh_plane: ControlPlane) -> None:
     """In each round the leader is stopped with bindings under way and waiting, until another replica has its lease."""
     election = {"leaderElect": True, "resourceName": "podium", "resourceNamespace": "kube-system", **SHORT_LEASE}
-    slow = {"qps": 20, "burst": 1, "kubeconfig": str(fresh_plane.kubeconfig("slow"))}
+    slow = {"qps": 60, "burst": 1, "kubeconfig": str(fresh_plane.kubeconfig("slow"))}
     config = configuration(fresh_plane, "podium", leaderElection=election, clientConnection=slow)
     create_all(fresh_plane, NODES, (node(f"node-{k}", cpu="4", memory="900Gi", pods=100) for k in range(NODE_COUNT)))
     with FaultProxy(fresh_plane) as proxy:
         for number in range(ROUNDS):
             old = Podium(fresh_plane, config=config, log=f"old-{number}.log", server=proxy.url)
             old.wait_until_ready()
-            wait_until(lambda old=old: "is the leader" in old.output)
+            wait_until(partial(leads, old))
             create_all(
                 fresh_plane, PODS, (pod(f"pod-{number}-{k}", cpu="1", schedulerName="podium") for k in range(300))
             )
@@ -165,7 +170,7 @@ def test_a_leader_that_was_stopped_writes_nothing_after_it_wakes(fresh_plane: Co
             new = Podium(fresh_plane, config=config, log=f"new-{number}.log")
             new.wait_until_ready()
             old.send(signal.SIGSTOP)
-            wait_until(lambda new=new: "is the leader" in new.output)
+            wait_until(partial(leads, new))
             before = proxy.counts()["writes"]
             old.send(signal.SIGCONT)
             assert old.wait(10) != 0
