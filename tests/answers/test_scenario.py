@@ -106,7 +106,7 @@ def test_added_nodes_have_their_daemons_and_take_pods_that_wait(fleet_objects: O
 
 
 def test_steps_build_on_each_other(fleet_objects: Objects) -> None:
-    steps = [
+    steps: list[dict[str, Any]] = [
         {"do": "add-nodes", "like": "gpu-a1", "count": 2},
         {"do": "place"},
         {"do": "cordon", "nodes": ["gpu-a1-2"]},
@@ -131,7 +131,7 @@ def test_a_pod_gets_the_priority_of_a_class_of_the_cluster(fleet_objects: Object
 def test_differences_name_who_moved_and_which_nodes_changed(fleet_objects: Objects) -> None:
     objects = expand_workloads(fleet_objects)
     before = Cluster.from_objects(objects)
-    steps = [{"do": "drain", "nodes": ["spot-c2"]}, {"do": "add-nodes", "like": "spot-c1"}]
+    steps: list[dict[str, Any]] = [{"do": "drain", "nodes": ["spot-c2"]}, {"do": "add-nodes", "like": "spot-c1"}]
     after = Cluster.from_objects(applied(objects, steps).objects)
     found = differences(before, after)
     assert found.new_nodes == ("spot-c1-1",)
