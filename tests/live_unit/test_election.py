@@ -9,7 +9,7 @@ import pytest
 
 from builders import make_node, make_pod
 from live_unit.api_server import UNREACHABLE, ApiServer, Fields
-from live_unit.running import following, made_scheduler
+from live_unit.running import SameLoop, following, made_scheduler
 from live_unit.virtual_time import run, until
 from podium.config.types import LeaderElection
 from podium.errors import PodiumError
@@ -231,7 +231,7 @@ def test_only_the_leader_schedules_and_it_gives_the_lease_back_in_the_end() -> N
         server.create(make_pod("web"))
         async with following(server) as reflectors:
             scheduler, stop = made_scheduler(server, reflectors), asyncio.Event()
-            working = asyncio.create_task(_run_elected(scheduler, election(server), stop))
+            working = asyncio.create_task(_run_elected(scheduler, election(server), stop, SameLoop()))
             await asyncio.sleep(14)
             assert server.writes == []
             assert b'leader_election_master_status{name="me"} 0.0' in scheduler.metrics.text()
@@ -252,7 +252,7 @@ def test_a_scheduler_that_lost_the_lease_gives_up_its_bindings() -> None:
         binding = server.holds("POST", "/binding")
         async with following(server) as reflectors:
             scheduler = made_scheduler(server, reflectors)
-            working = asyncio.create_task(_run_elected(scheduler, election(server), asyncio.Event()))
+            working = asyncio.create_task(_run_elected(scheduler, election(server), asyncio.Event(), SameLoop()))
             await binding.has_come.wait()
             server.fails("PUT", "/podium", UNREACHABLE, times=ALWAYS)
             with pytest.raises(PodiumError, match="leadership was lost: the lease could not be renewed in time"):
@@ -281,8 +281,9 @@ def test_a_lease_that_is_lost_just_as_an_event_comes_ends_the_scheduler(ticks: i
 
         async with following(server) as reflectors:
             mine = Loses(server.client, SETTINGS, "me")
+            scheduler = made_scheduler(server, reflectors)
             with pytest.raises(PodiumError, match="leadership was lost"):
-                await asyncio.wait_for(_run_elected(made_scheduler(server, reflectors), mine, asyncio.Event()), 60)
+                await asyncio.wait_for(_run_elected(scheduler, mine, asyncio.Event(), SameLoop()), 60)
 
     run(story())
 
