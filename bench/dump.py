@@ -136,7 +136,13 @@ def _pod(k: int, node: str) -> Fields:
         "uid": f"p{k:035x}",
     }
     spec = _pod_spec(app, k) | {"nodeName": node}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": pod_status(k)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": spec,
+        "status": pod_status(k, _image(app), _resources(app)),
+    }
 
 
 def _waiting() -> Fields:
@@ -233,15 +239,14 @@ def _container(image: str, resources: Fields, token: str) -> Fields:
     }
 
 
-def pod_status(k: int) -> Fields:
-    """The status of a running pod, number `k`."""
+def pod_status(k: int, image: str, resources: Fields) -> Fields:
+    """The status of a running pod, number `k`, of a container with this image and these requests and limits."""
     kinds = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-    resources = _resources(k % APPS)
     container = {
         "allocatedResources": resources["requests"],
         "containerID": f"containerd://{k * 40503:064x}",
-        "image": _image(k % APPS),
-        "imageID": f"registry.example.com/shop/app-{k % APPS}@{_digest(k % APPS)}",
+        "image": image,
+        "imageID": f"{image.partition(':')[0]}@{_digest(len(image))}",
         "lastState": {},
         "name": "main",
         "ready": True,

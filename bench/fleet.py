@@ -103,6 +103,10 @@ class Workload:
         return {"app.kubernetes.io/name": self.name, "app.kubernetes.io/part-of": self.namespace, "team": self.team}
 
     @property
+    def image(self) -> str:
+        return f"registry.example.com/{self.namespace}/{self.name}:1.4"
+
+    @property
     def revision(self) -> str:
         return f"{sum(map(ord, self.name)) * 40503 % (1 << 36):09x}"
 
@@ -244,6 +248,10 @@ def _requests(cpu: int, memory: int, gpus: int = 0) -> Fields:
     return {"limits": {"memory": f"{memory}Mi", **device}, "requests": requests}
 
 
+def _resources(workload: Workload) -> Fields:
+    return _requests(workload.cpu, workload.memory, int(bool(workload.pool.gpus)))
+
+
 def _arranged(workload: Workload) -> Fields:
     """The part of a pod's spec that says which nodes and neighbours it wants."""
     own = {"matchLabels": {"app.kubernetes.io/name": workload.name}}
@@ -269,8 +277,7 @@ def _spec(workload: Workload, token: int) -> Fields:
     tolerations = [{"effect": "NoSchedule", "key": pool.name, "operator": "Exists"}] if pool.is_tainted else []
     if pool.name != "general":
         placing["nodeSelector"] = {POOL: pool.name}
-    resources = _requests(workload.cpu, workload.memory, int(bool(pool.gpus)))
-    made = template_spec(f"{workload.namespace}/{workload.name}:1.{len(workload.name)}", resources, token)
+    made = template_spec(workload.image, _resources(workload), token)
     made["tolerations"] = [*tolerations, *made["tolerations"]]
     return made | placing | _arranged(workload)
 
@@ -287,10 +294,11 @@ def _pods(workload: Workload, first: int) -> Iterator[Fields]:
         if workload.has_volumes:
             claim = {"claimName": f"data-{name}"}
             spec["volumes"] = [*spec["volumes"], {"name": "data", "persistentVolumeClaim": claim}]
+        metadata = {"labels": labels, "ownerReferences": [owner]}
+        status: Fields = {"phase": "Pending", "qosClass": "Burstable"}
         if node is not None:
             spec["nodeName"] = node.name
-        metadata = {"labels": labels, "ownerReferences": [owner]}
-        status = pod_status(first + number) if node else {"phase": "Pending", "qosClass": "Burstable"}
+            status = pod_status(first + number, workload.image, _resources(workload))
         yield _object("Pod", name, workload.namespace, metadata=metadata, spec=spec, status=status)
         if workload.has_volumes:
             yield from _claim_and_volume(f"data-{name}", workload.namespace, node)
@@ -375,7 +383,7 @@ def _daemon_pod(place: int, node: GeneratedNode, token: int) -> Fields:
     spec["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
     spec["nodeName"] = node.name
     metadata = {"labels": {"app.kubernetes.io/name": name}, "ownerReferences": [_owner("DaemonSet", name, namespace)]}
-    status = pod_status(token)
+    status = pod_status(token, f"system/{name}:3", _requests(cpu, memory))
     return _object("Pod", f"{name}-{token:06x}", namespace, metadata=metadata, spec=spec, status=status)
 
 
