@@ -11,7 +11,7 @@ from podium.live.binding import path_of
 from podium.live.client import ApiClient, ApiError
 from podium.live.pod_statuses import generation_of, patch_status, time_now
 from podium.model import Pod
-from podium.plugins.queue_and_bind import DefaultPreemption
+from podium.plugins.default_preemption import DefaultPreemption
 
 WAITING = Status.unresolvable("waiting for the preemption for this pod to be finished")
 
