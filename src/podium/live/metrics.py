@@ -14,12 +14,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from podium.framework import Framework, Plugin, PostFilterResult, PreFilterResult, Status
-<<<<<<< HEAD:src/podium/live/metrics.py
-from podium.framework.plugin import ClusterEvent
-from podium.live.reflector import ReflectorHealth
-=======
 from podium.framework.events import ClusterEvent
->>>>>>> main:src/podium/live/_metrics.py
+from podium.live.reflector import ReflectorHealth
 from podium.loop import Event, EventType, SchedulerLoop
 from podium.loop.events import ASSIGNED, label_of, node_changes, object_change, pod_changes
 from podium.model import Node, Object, Pod
