@@ -10,7 +10,8 @@ from builders import make_node, make_object, make_pod
 from podium.cluster import Cluster
 from podium.model import DaemonSet, Object, Pod, StatefulSet
 from podium.model.selectors import NOT_READY, UNREACHABLE
-from podium.timeline.controllers import Controllers, seconds_tolerated
+from podium.timeline.taint_eviction import seconds_tolerated
+from podium.workloads.controllers import Controllers
 
 Fields = dict[str, Any]
 TEMPLATE: Fields = {

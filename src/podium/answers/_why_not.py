@@ -39,9 +39,8 @@ from podium.lookup import find_node
 from podium.model import Pod
 from podium.model.meta import NodeSelectorTerm
 from podium.model.objects import HOSTNAME, Node, PersistentVolume, PersistentVolumeClaim
-from podium.model.pod import Affinity, PodAffinityTerm, PodSpec
+from podium.model.pod import Affinity, PodAffinityTerm, PodSpec, claim_name
 from podium.model.selectors import cordoned, requirement_text
-from podium.plugins.storage.claims import claim_name
 from podium.wording import joined
 
 # -- changes to try ----------------------------------------------------------------------------------------------------

@@ -19,14 +19,15 @@ from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import Framework, PodView
 from podium.framework.fast_paths import ForSomePods
 from podium.loop.cycle import SchedulerLoop
-from podium.manifests.workloads import claims_for, recreated
 from podium.model import Node, Object, Pod, ResourceClaimTemplate, ResourceSlice
 from podium.model.pod import belongs_to_node, ends_with_node, is_static
 from podium.model.resources import CPU, MEMORY
 from podium.model.selectors import is_unreachable
 from podium.plugins.node_properties import ImageLocality
 from podium.timeline import TimedEvent, Timeline, TimelineEvents, Verb
-from podium.timeline.controllers import Disruptions
+from podium.workloads.claims import claims_for
+from podium.workloads.disruptions import Disruptions
+from podium.workloads.owners import recreated
 
 # -- trials on a copy of the cluster -----------------------------------------------------------------------------------
 

@@ -139,7 +139,7 @@ def _ways(
     from podium.cli.inputs import mention, read_config, read_objects
     from podium.cluster import Cluster
     from podium.engine.release import CURRENT, release_of
-    from podium.manifests import expand_workloads
+    from podium.workloads import expand_workloads
 
     _check_axes({"--config": configs, "--cluster": clusters, "--release": releases})
     alone = len(clusters) < 2 and len(configs) < 2 and len(releases) < 2
@@ -339,7 +339,7 @@ def upgrade(
     from podium.cli.inputs import choose_release, find_config, mention, read_objects, registry_with
     from podium.cli.output import exit_code, read_conditions, write_report
     from podium.cluster import Cluster
-    from podium.manifests import expand_workloads
+    from podium.workloads import expand_workloads
 
     conditions = read_conditions(fail_when, UPGRADE_NAMES)
     registry = registry_with(plugins)

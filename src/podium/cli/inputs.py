@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from podium.cli.options import AUTO, Deciding, Source, WhichRelease
 from podium.cli.output import NODE_DOMAIN, remark, warn
 from podium.errors import InputError
-from podium.lookup import find_pod, first_pods, named_after, with_added_objects, with_priority_and_profile
+from podium.lookup import find_pod, with_added_objects, with_priority_and_profile
 from podium.manifests import Objects, load
 from podium.model import Node, Object, Pod
 from podium.model.quantity import parse_quantity
 from podium.wording import counted
+from podium.workloads.first_pods import first_pods, named_after
 
 if TYPE_CHECKING:
     from podium.answers import NodeTemplate
@@ -122,8 +123,8 @@ def read_objects(source: Source, *, carry_out: bool = True) -> Objects:
     """
     from podium.errors import InputError
     from podium.manifests import load
-    from podium.manifests.replacement import with_changes_carried_out
     from podium.model import Node
+    from podium.workloads import with_changes_carried_out
 
     if not source.files:
         from podium.cli.live import read_live

@@ -93,9 +93,9 @@ class Simulated(NamedTuple):
 def _scaled(objects: Objects, bound: Bound | None) -> Objects:
     """The objects, with every workload of an autoscaler at the requested bound."""
     from podium.cli.output import warn
-    from podium.manifests.apply import SCALED
-    from podium.manifests.replacement import scaled_by_autoscalers
     from podium.model import HorizontalPodAutoscaler
+    from podium.model.objects import SCALED
+    from podium.workloads import scaled_by_autoscalers
 
     if bound is None:
         return objects
@@ -117,8 +117,7 @@ def _at_once(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> 
     from podium.cluster import Cluster
     from podium.engine import simulate
     from podium.engine.simulation import simulation_of
-    from podium.manifests import expand_workloads
-    from podium.manifests.replacement import with_changes_carried_out
+    from podium.workloads import expand_workloads, with_changes_carried_out
 
     expanded = expand_workloads(with_changes_carried_out(objects))
     mention(expanded, verbose=verbose, assume_volumes=settings.assume_volumes)
@@ -134,8 +133,8 @@ def _step_by_step(objects: Objects, settings: SchedulerOptions, *, verbose: bool
     from podium.answers.rollout import rollout
     from podium.cli.inputs import mention
     from podium.cli.output import warn
-    from podium.manifests import expand_workloads
-    from podium.manifests.replacement import ROLLED_OUT, with_changes_carried_out
+    from podium.workloads import expand_workloads, with_changes_carried_out
+    from podium.workloads.rolling_updates import ROLLED_OUT
 
     expanded = expand_workloads(with_changes_carried_out(objects))
     mention(expanded, verbose=verbose, assume_volumes=settings.assume_volumes)
@@ -260,9 +259,9 @@ def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options
     from podium.cli.inputs import mention, mention_ignored, registry_with, scheduler_options
     from podium.manifests import Objects, load
     from podium.manifests.files import read_bytes
-    from podium.manifests.replacement import with_changes_carried_out
     from podium.timeline import Timeline, read_timeline, resume_timeline
     from podium.wording import counted
+    from podium.workloads import with_changes_carried_out
 
     registry = registry_with(deciding.plugins)
     events = read_timeline(chosen.events or "-")

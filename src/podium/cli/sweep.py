@@ -279,7 +279,7 @@ def _search_now(objects: Objects, objective: str | None, *, replay: bool) -> Cal
     """`tune` with the pods as they are."""
     from podium import answers
     from podium.cluster import Cluster
-    from podium.manifests import expand_workloads
+    from podium.workloads import expand_workloads
 
     cluster = Cluster.from_objects(expand_workloads(objects))
     return partial(answers.tune, cluster, objective or "fewest-nodes", replay=replay)

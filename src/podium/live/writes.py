@@ -24,10 +24,10 @@ from podium.live.reflector import Backoff, Reflectors
 from podium.loop.queued_pod import Assumed
 from podium.model import CSINode, Node, PersistentVolume, PersistentVolumeClaim, Pod
 from podium.model.meta import JsonObject
+from podium.model.objects import SELECTED_NODE
 from podium.model.selectors import NodeMatcher
 from podium.plugins.queue_and_bind import DefaultPreemption
 from podium.plugins.storage.claims import (
-    SELECTED_NODE,
     claim_not_found,
     in_tree_plugin,
     is_fully_bound,

@@ -25,13 +25,14 @@ from podium.config.profiles import V1, with_argument, with_weight
 from podium.engine.release import CURRENT, release_of
 from podium.errors import ConfigError, InputError, os_problem
 from podium.framework import Registry, ScorePlugin
-from podium.manifests import Objects, expand_workloads, load, load_documents, with_changes_carried_out
+from podium.manifests import Objects, load, load_documents
 from podium.plugins import IN_TREE
 from podium.rules import NEWEST_RULES
 from podium.sweep._spec import SEED, Point, SweepSpec
 from podium.timeline import TimelineEvents, read_timeline
 from podium.traces import FORMATS, Trace, read_trace
 from podium.traces.trace import event_line
+from podium.workloads import expand_workloads, with_changes_carried_out
 
 SEED_OF_RUN = "$seed"
 """The text in a configuration that is replaced by the seed of the run."""

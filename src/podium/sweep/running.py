@@ -23,13 +23,14 @@ from podium.cluster import Cluster
 from podium.engine import Simulation, simulate
 from podium.engine.release import CURRENT
 from podium.errors import InputError, PodiumError
-from podium.manifests import Objects, expand_workloads
+from podium.manifests import Objects
 from podium.manifests.located import is_number
 from podium.memory import collector_paused
 from podium.plugins import IN_TREE
 from podium.sweep._inputs import FIXED, Inputs, document_of, registry_of, setting
 from podium.sweep._spec import SEED, Point, SweepSpec
 from podium.timeline import Timeline, TimelineResult
+from podium.workloads import expand_workloads
 
 Numbers = dict[str, float]
 OWN_COLUMNS = ("run", "error")

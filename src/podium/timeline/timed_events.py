@@ -21,7 +21,7 @@ from podium.manifests.decode import decode, entries, full_name, type_of
 from podium.manifests.defaults import default_object
 from podium.manifests.files import Document, read_bytes
 from podium.model import Node, Object, Pod, ReplicaSet
-from podium.timeline.controllers import WORKLOADS
+from podium.model.objects import WORKLOADS
 
 STDIN = "-"
 STDIN_NAME = "stdin"

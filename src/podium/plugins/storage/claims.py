@@ -42,13 +42,14 @@ from podium.model import (
 from podium.model.objects import (
     BETA_REGION,
     BETA_ZONE,
+    BIND_COMPLETED,
     REGION,
     ZONE,
     PersistentVolumeSpec,
     VolumeNodeAffinity,
     storage_class_of,
 )
-from podium.model.pod import PersistentVolumeClaimSpec
+from podium.model.pod import PersistentVolumeClaimSpec, claim_name
 from podium.model.quantity import parse_quantity, value
 from podium.model.selectors import EVERYTHING, NodeMatcher, NodeTerm, Selector, label_selector, node_terms
 from podium.rules import NEWEST_RULES, Rules
@@ -247,9 +248,6 @@ def _narrowed(terms: list[NodeSelectorTerm], key: str, zones: list[str]) -> list
 # -- claims ------------------------------------------------------------------------------------------------------------
 
 
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
 STORAGE = "storage"
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
@@ -272,16 +270,6 @@ class StorageFilter(ForPodsWithVolumes, FilterPlugin):
         from podium.plugins.storage.storage_detail import storage_obstacles  # loaded when somebody asks
 
         return storage_obstacles(self, rejected)
-
-
-def claim_name(pod: Pod, volume: Volume) -> str | None:
-    """The name of a volume's claim; None for a volume without a claim.
-
-    The claim of a generic ephemeral volume is named after the pod and the volume.
-    """
-    if volume.persistent_volume_claim is not None:
-        return volume.persistent_volume_claim.claim_name
-    return f"{pod.name}-{volume.name}" if volume.ephemeral is not None else None
 
 
 def uses_claims(pod: Pod) -> bool:

@@ -29,7 +29,7 @@ from podium.model import (
     VolumeAttachment,
 )
 from podium.model.objects import PersistentVolumeSpec, storage_class_of
-from podium.model.pod import Volume, is_placed
+from podium.model.pod import Volume, claim_name, is_placed
 from podium.model.resources import ATTACHABLE_VOLUMES, csi_limit_key, node_allocatable
 from podium.plugins.storage.claims import (
     DRIVERS,
@@ -39,7 +39,6 @@ from podium.plugins.storage.claims import (
     ForPodsWithVolumes,
     StorageFilter,
     TranslationError,
-    claim_name,
     claim_not_found,
     in_tree_plugin,
     inline_volume,

@@ -35,23 +35,28 @@ from podium.model import (
     StorageClass,
     Volume,
 )
-from podium.model.objects import ObjectReference, TopologySelectorTerm, VolumeNodeAffinity, storage_class_of
+from podium.model.objects import (
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    ObjectReference,
+    TopologySelectorTerm,
+    VolumeNodeAffinity,
+    storage_class_of,
+)
+from podium.model.pod import claim_name
 from podium.model.quantity import value
 from podium.model.selectors import NodeMatcher, Requirement
 from podium.plugins.storage.claims import (
-    BOUND_BY_CONTROLLER,
     MIGRATED_PLUGINS,
     NO_PROVISIONER,
     PORTWORX,
     REASON_UNBOUND_IMMEDIATE,
-    SELECTED_NODE,
     STORAGE,
     BindableVolume,
     BindableVolumes,
     StorageCapacities,
     StorageFilter,
     TranslationError,
-    claim_name,
     claim_not_found,
     claim_size,
     ephemeral_claim_not_found,
