@@ -195,7 +195,7 @@ class World:
             self.disruptions.on_workload_updated(item.namespace)
 
     def _scale(self, workload: Object) -> None:
-        scaled = self.controllers.scale(workload)
+        scaled = self.controllers.scale(workload, self.clock.timestamp)
         self._make(scaled.missing)
         for pod in scaled.surplus:
             self._end(pod)

@@ -363,6 +363,11 @@ class VirtualClock:
             self._moment = second, (self.epoch + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%SZ")
         return self._moment[1]
 
+    @property
+    def timestamp(self) -> float:
+        """The simulated time in seconds since 1970."""
+        return self.epoch.timestamp() + self.now
+
     def plan(self, after: float, due: AnyDue) -> None:
         """Plan something `after` seconds from now."""
         self._planned += 1

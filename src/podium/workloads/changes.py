@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from podium.manifests.apply import Applied
@@ -23,6 +22,7 @@ from podium.workloads.expansion import Expansion
 from podium.workloads.owners import active, ordinal_of, owned_by
 from podium.workloads.rolling_updates import ON_DELETE
 from podium.workloads.scaling import first_to_go, newest_time, scaled_workload
+from podium.workloads.stateful_sets import condemned_pods
 
 
 def with_changes_carried_out(objects: Objects) -> Objects:
@@ -106,10 +106,11 @@ def _leaving_stateful_set(applied: Applied, expansion: Expansion) -> list[Pod]:
     pods = expansion.owned(stateful_set, Pod)
     strategy = stateful_set.spec.update_strategy
     replaces = applied.changes_template and strategy.type != ON_DELETE
-    start = stateful_set.spec.ordinals.start
-    first = start + strategy.rolling_update.partition if replaces else math.inf
-    end = start + stateful_set.spec.replicas
-    return [pod for pod in pods if not start <= (number := ordinal_of(pod)) < end or number >= first]
+    gone = {pod.key: pod for pod in condemned_pods(stateful_set, pods)}
+    if replaces:
+        first = stateful_set.spec.ordinals.start + strategy.rolling_update.partition
+        gone |= {pod.key: pod for pod in pods if ordinal_of(pod) >= first}
+    return list(gone.values())
 
 
 def _leaving_daemon_set(applied: Applied, expansion: Expansion) -> list[Pod]:

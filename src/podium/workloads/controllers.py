@@ -28,7 +28,9 @@ from podium.model.objects import SCALED
 from podium.model.pod import is_recreated
 from podium.workloads.created_pods import expand_workloads
 from podium.workloads.daemon_sets import created_for_nodes
-from podium.workloads.owners import active, ordinal_of, recreated
+from podium.workloads.owners import active, recreated
+from podium.workloads.scaling import first_to_go
+from podium.workloads.stateful_sets import condemned_pods
 
 
 class SavedControllers(msgspec.Struct, frozen=True):
@@ -122,21 +124,24 @@ class Controllers:
 
     # -- workloads ---------------------------------------------------------------------------------------------------
 
-    def scale(self, workload: Object) -> ScalingChange:
-        """The pods to create and to delete for a workload that was added or changed. Only the number of pods is
-        adjusted.
+    def scale(self, workload: Object, now: float) -> ScalingChange:
+        """The pods to create and to delete for a workload that was added or changed, at `now` in seconds.
+
+        Only the number of pods is adjusted.
         """
         known = [*self._classes(), *self._belongings(workload), workload]
         if isinstance(workload, DaemonSet):
             known += [self._cluster.node(name) for name in self._cluster.rows]
-        made = self._made(known)
-        surplus: list[Pod] = []
-        if isinstance(workload, SCALED):
-            pods = [pod for owner in self._owners(workload) for pod in self._active(owner)]
-            is_ordered = isinstance(workload, StatefulSet)
-            pods.sort(key=lambda pod: (not pod.spec.node_name, ordinal_of(pod) if is_ordered else -1))
-            surplus = pods[workload.spec.replicas :]
-        return ScalingChange(made, surplus)
+        return ScalingChange(self._made(known), self._surplus(workload, now))
+
+    def _surplus(self, workload: Object, now: float) -> list[Pod]:
+        if not isinstance(workload, SCALED):
+            return []
+        pods = [pod for owner in self._owners(workload) for pod in self._active(owner)]
+        if isinstance(workload, StatefulSet):
+            return condemned_pods(workload, pods)
+        # Of pods of the same age, the last that was created goes first.
+        return first_to_go(pods[::-1], pods, len(pods) - workload.spec.replicas, now)
 
     def daemons_for(self, node: Node) -> list[Object]:
         """The objects that DaemonSets create for a new node, mainly pods."""

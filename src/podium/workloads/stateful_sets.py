@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
 from podium.model import Object, PersistentVolumeClaim, Pod, StatefulSet
 from podium.workloads.claims import stateful_claims, with_claims_as_volumes
 from podium.workloads.expansion import Expansion, refuse_too_many
-from podium.workloads.owners import ordinal_labels, template_hash
+from podium.workloads.owners import ordinal_labels, ordinal_of, template_hash
 
 
 def expand_stateful_set(stateful_set: StatefulSet, expansion: Expansion) -> Iterator[Object]:
@@ -36,3 +36,11 @@ def stateful_pod(stateful_set: StatefulSet, ordinal: int, expansion: Expansion) 
         "controller-revision-hash": f"{stateful_set.name}-{template_hash(template)}",
     }
     yield from expansion.pod(stateful_set, replace(template, spec=spec), name, labels=labels)
+
+
+def condemned_pods(stateful_set: StatefulSet, pods: Iterable[Pod]) -> list[Pod]:
+    """The pods beyond a StatefulSet's replicas, the highest ordinal first; it ignores pods without an ordinal."""
+    start = stateful_set.spec.ordinals.start
+    wanted = range(start, start + stateful_set.spec.replicas)
+    numbered = sorted(((ordinal_of(pod), pod) for pod in pods), key=lambda each: each[0], reverse=True)
+    return [pod for ordinal, pod in numbered if ordinal >= 0 and ordinal not in wanted]
