@@ -29,6 +29,7 @@ from podium.answers.scenario import (
 )
 from podium.answers.score_settings import with_settings
 from podium.cluster import Cluster
+from podium.cluster_input import ClusterInput
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import simulate
 from podium.engine.release import AnyRelease, release_of
@@ -42,7 +43,7 @@ from podium.model import Node, Object, Pod
 from podium.model.objects import SCALED
 from podium.model.pod import belongs_to_node, is_of_daemon_set, is_recreated
 from podium.model.selectors import cordoned, uncordoned
-from podium.workloads import expand_workloads, with_changes_carried_out, workload_of
+from podium.workloads import expand_workloads, workload_of
 from podium.workloads.claims import with_claims
 from podium.workloads.daemon_sets import target_node
 from podium.workloads.owners import recreated
@@ -277,7 +278,7 @@ class _Changing:
 
 def _settled(objects: Objects) -> Objects:
     """The objects once controllers have done their part: changes carried out, and missing pods created."""
-    settled = expand_workloads(with_changes_carried_out(objects))
+    settled = ClusterInput(objects).expanded
     return settled.replaced(settled, applied=()) if settled.applied else settled
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from podium.answers._replicas import place
 from podium.cluster import Cluster
+from podium.cluster_input import ClusterInput
 from podium.engine import Placement, Scheduler, Simulation
 from podium.engine.release import release_of
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
@@ -19,7 +20,7 @@ from podium.manifests import Objects
 from podium.manifests.apply import Applied
 from podium.model import DaemonSet, Deployment, Object, Pod, StatefulSet
 from podium.rules.gates import is_at_least
-from podium.workloads import expand_workloads, with_changes_carried_out, workload_of
+from podium.workloads import with_changes_carried_out, workload_of
 from podium.workloads.expansion import Expansion
 from podium.workloads.rolling_updates import ROLLED_OUT, kept_on_purpose
 from podium.workloads.rollout_controllers import (
@@ -197,7 +198,7 @@ def rollout(
     before = {id(applied.after): applied.before for applied in rolled_out}
     others = [applied for applied in objects.applied if id(applied.after) not in before]
     start = objects.replaced((before.get(id(obj), obj) for obj in objects), applied=others)
-    start = expand_workloads(with_changes_carried_out(start))
+    start = ClusterInput(start).expanded
     cluster = Cluster.from_objects(start)
     for applied in rolled_out:
         cluster.update(applied.after)

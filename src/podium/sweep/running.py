@@ -20,6 +20,7 @@ from podium.answers.measures import measure
 from podium.answers.trials import Workers, function_named, interrupts_held_back
 from podium.autoscaling import scaled
 from podium.cluster import Cluster
+from podium.cluster_input import ClusterInput
 from podium.engine import Simulation, simulate
 from podium.engine.release import CURRENT
 from podium.errors import InputError, PodiumError
@@ -30,7 +31,6 @@ from podium.plugins import IN_TREE
 from podium.sweep._inputs import FIXED, Inputs, document_of, registry_of, setting
 from podium.sweep._spec import SEED, Point, SweepSpec
 from podium.timeline import Timeline, TimelineResult
-from podium.workloads import expand_workloads
 
 Numbers = dict[str, float]
 OWN_COLUMNS = ("run", "error")
@@ -129,7 +129,7 @@ class SharedInputs(NamedTuple):
     def _cluster(self, cluster: str, trace: str, seed: int) -> Cluster:
         if not self.spec.prepare:
             return self.inputs.built(cluster, trace)
-        return Cluster.from_objects(expand_workloads(self._prepared(self.inputs.objects(cluster, trace), seed)))
+        return ClusterInput(self._prepared(self.inputs.objects(cluster, trace), seed)).cluster()
 
     def _prepared(self, objects: Objects, seed: int) -> Objects:
         """The objects that the user's function returns for a seed."""
