@@ -50,14 +50,8 @@ def test_a_summary_says_who_waited_and_how_full_it_was(cluster: Path, story: Pat
 @pytest.mark.parametrize("command", ["simulate", "compare"])
 def test_wrong_input_is_an_error_if_asked_for(command: str, tmp_path: Path, story: Path) -> None:
     misspelt = written(tmp_path / "cluster.json", node("n1", unschedulabel=True))
-    arguments = (
-        command,
-        "-f",
-        misspelt,
-        "--timeline",
-        story,
-        *(["--release", "v1.36"] if command == "compare" else []),
-    )
+    sides = ["--release", "v1.36"] if command == "compare" else []
+    arguments: list[str | Path] = [command, "-f", misspelt, "--timeline", story, *sides]
     assert run(*arguments).exit_code == 0
 
     result = run(*arguments, "--strict")
