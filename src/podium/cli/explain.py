@@ -33,6 +33,10 @@ def explain(
         str | None,
         typer.Option("--from-scheduler", metavar="URL", help="Ask a running `podium run` at its --port instead."),
     ] = None,
+    token_file: Annotated[
+        str | None,
+        typer.Option("--token-file", metavar="FILE", help="For --from-scheduler: its --decisions-token-file."),
+    ] = None,
     namespace: options.Namespace = None,
     profile: options.Profile = None,
     output: Output = Format.TABLE,
@@ -52,7 +56,7 @@ def explain(
     if from_scheduler is not None:
         from podium.cli.live import ask_scheduler
 
-        return ask_scheduler(from_scheduler, pod, namespace, output.value)
+        return ask_scheduler(from_scheduler, pod, namespace, output.value, token_file)
     from podium.cli.inputs import mention, read_input, registry_with, scheduler_options
     from podium.cli.output import remark, write_report
     from podium.cluster import Cluster
