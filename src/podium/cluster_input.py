@@ -9,6 +9,7 @@ from podium.errors import InputError
 from podium.manifests import Objects, Source, load
 from podium.model import Node
 from podium.workloads import expand_workloads, with_changes_carried_out
+from podium.workloads.missing_owners import OwnersFor, missing_owners, unknown_changes
 
 
 class ClusterInput:
@@ -17,9 +18,12 @@ class ClusterInput:
     `objects` are as given, later sources applied over earlier ones.
     """
 
-    def __init__(self, objects: Objects, *, strict: bool = False) -> None:
-        """With `strict`, what would be a warning about wrong or incomplete input is an InputError."""
-        self.objects, self.strict = objects, strict
+    def __init__(self, objects: Objects, *, strict: bool = False, sources: int = 1) -> None:
+        """With `strict`, what would be a warning about wrong or incomplete input is an InputError.
+
+        `sources` is the number of files or other sources that the objects are from.
+        """
+        self.objects, self.strict, self._sources = objects, strict, sources
 
     @classmethod
     def read(cls, *sources: Source, strict: bool = False, needs_nodes: bool = True) -> ClusterInput:
@@ -32,7 +36,7 @@ class ClusterInput:
         if needs_nodes and not objects.of(Node):
             names = ", ".join(source if isinstance(source, str) else "the input" for source in given) or "the input"
             raise InputError(f"no node in {names}: get them with `kubectl get nodes -o json`")
-        return cls(objects, strict=strict)
+        return cls(objects, strict=strict, sources=len(given))
 
     def __repr__(self) -> str:
         return f"<ClusterInput: {len(self.objects)} objects, {len(self.warnings)} warnings>"
@@ -51,6 +55,17 @@ class ClusterInput:
     def expanded(self) -> Objects:
         """The settled objects, and the pending pods that workloads want and do not have."""
         return expand_workloads(self.settled)
+
+    def missing_owners(self, *needed: OwnersFor) -> list[str]:
+        """One line for each kind of workload that an answer needs and the input has only pods of; what that changes.
+
+        InputError if the input is to be strict.
+        """
+        of_changes = unknown_changes(self.objects) if self._sources > 1 else []
+        lines = [*of_changes, *missing_owners(self.settled, *needed)]
+        if lines and self.strict:
+            raise InputError(lines[0])
+        return lines
 
     def cluster(self) -> Cluster:
         """A cluster of the expanded objects."""

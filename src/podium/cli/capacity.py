@@ -109,14 +109,16 @@ def capacity(
     Of a chart, a directory or file of several workloads, each is counted on its own. Nothing is evicted, and pods that
     are pending already take no room. Exit code 1 if fewer fit than asked for.
     """
-    from podium.cli.inputs import mention, read_input, registry_with, scheduler_options
+    from podium.cli.inputs import mention, mention_missing_owners, read_input, registry_with, scheduler_options
     from podium.cli.output import write_report
     from podium.cluster import Cluster
+    from podium.workloads.missing_owners import NEW_NODES
 
     registry = registry_with(deciding.plugins)
-    objects = read_input(source).settled
-    mention(objects, source)
-    asked, objects = wanted.read(objects, source)
+    given = read_input(source)
+    mention(given.settled, source)
+    mention_missing_owners(given, source, *([NEW_NODES] if wanted.nodes else []))
+    asked, objects = wanted.read(given.settled, source)
     settings = scheduler_options(deciding, objects, registry)
     cluster = Cluster.from_objects(objects)
     if asked.counts_each and output != CLUSTER_CAPACITY:

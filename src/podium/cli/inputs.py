@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from podium.engine.scheduler import SchedulerOptions
     from podium.framework import Registry
     from podium.manifests import Objects
+    from podium.workloads.missing_owners import OwnersFor
 
 
 MOST_WARNINGS = 40
@@ -90,11 +91,16 @@ def read_node(text: str, source: Source) -> NodeTemplate:
     return NodeTemplate(nodes[0], number)
 
 
-def read_cluster(source: Source, deciding: Deciding) -> tuple[Objects, SchedulerOptions]:
-    """The objects of a cluster and the options for deciding; prints warnings about the objects."""
+def read_cluster(source: Source, deciding: Deciding, *needed: OwnersFor) -> tuple[Objects, SchedulerOptions]:
+    """The objects of a cluster and the options for deciding; prints warnings about the objects.
+
+    `needed` is what the answer needs the owners of pods for.
+    """
     registry = registry_with(deciding.plugins)
-    objects = read_input(source).settled
+    given = read_input(source)
+    objects = given.settled
     mention(objects, source)
+    mention_missing_owners(given, source, *needed)
     return objects, scheduler_options(deciding, objects, registry)
 
 
@@ -153,6 +159,11 @@ def _warn_of(warnings: Sequence[str], source: Source) -> None:
         warn(warning)
     if len(warnings) > MOST_WARNINGS:
         warn(f"{counted(len(warnings) - MOST_WARNINGS, 'more warning')}, not shown")
+
+
+def mention_missing_owners(given: ClusterInput, source: Source, *needed: OwnersFor) -> None:
+    """Print what the answer lacks because workloads are not in the input; with --strict that is an error."""
+    _warn_of(given.missing_owners(*needed), source)
 
 
 def mention_ignored(what: str, ignored: Mapping[str, int]) -> None:

@@ -60,7 +60,7 @@ def simulate(
     An object of a later -f is applied over that of an earlier one, and what that changes is shown first.
     With --timeline, pods come, run and go, nodes join and fail, over simulated time.
     """
-    from podium.cli.inputs import mention, read_input, registry_with, scheduler_options
+    from podium.cli.inputs import mention, mention_missing_owners, read_input, registry_with, scheduler_options
     from podium.cli.output import write_report
 
     chosen = TimelineOptions(events, until, log, samples, plot, snapshot_at, snapshot, resume, node_groups)
@@ -75,6 +75,7 @@ def simulate(
     objects = given.objects
     settings = scheduler_options(deciding, objects, registry)
     mention(given.expanded, source, assume_volumes=settings.assume_volumes)
+    mention_missing_owners(given, source)
     found = (_step_by_step if stepwise else _at_once)(given, settings)
     if not write_report(html, lambda: _page(found)):
         _show(found, output, objects.unchanged, everything=everything)
@@ -252,17 +253,27 @@ def _check(chosen: TimelineOptions, files: Sequence[str]) -> None:
 
 
 def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options.AllSchedulerOptions) -> Timeline:
-    from podium.cli.inputs import mention, mention_ignored, read_input, registry_with, scheduler_options
+    from podium.cli.inputs import (
+        mention,
+        mention_ignored,
+        mention_missing_owners,
+        read_input,
+        registry_with,
+        scheduler_options,
+    )
     from podium.manifests.files import read_bytes
     from podium.timeline import Timeline, read_timeline, resume_timeline
     from podium.wording import counted
+    from podium.workloads.missing_owners import FURTHER_PODS, NEW_NODES
 
     registry = registry_with(deciding.plugins)
     events = read_timeline(chosen.events or "-")
     if source.verbose:
         mention_ignored(f"{counted(len(events.events), 'event')} read", events.ignored)
-    objects = read_input(source, needs_nodes=False).settled
+    given = read_input(source, needs_nodes=False)
+    objects = given.settled
     mention(objects, source, assume_volumes=deciding.assume_volumes)
+    mention_missing_owners(given, source, FURTHER_PODS, NEW_NODES)
     settings = scheduler_options(deciding, objects, registry)
     if chosen.resume is not None:
         return resume_timeline(read_bytes(chosen.resume), events, settings, where=chosen.resume)
