@@ -16,7 +16,9 @@ from podium.memory import collector_relaxed
 from podium.model import CSINode, PersistentVolumeClaim, Pod, StorageClass
 from podium.model.objects import SELECTED_NODE, storage_class_of
 from podium.model.pod import claim_name
-from podium.plugins.storage.claims import DRIVERS, STORAGE, BindableVolumes
+from podium.plugins.storage.bindable_volumes import BindableVolumes
+from podium.plugins.storage.claims import STORAGE
+from podium.plugins.storage.csi_translation import DRIVERS
 from podium.workloads import workload_of
 
 if TYPE_CHECKING:
