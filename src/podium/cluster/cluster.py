@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from podium.cluster.census import Census, RowMask
 from podium.cluster.columns import ROW_ASPECTS, Aspect, ChangeLog, Columns, Ints, Mask
 from podium.cluster.nodes import LabelGroups, Nodes, ResourceStates
+from podium.cluster.pod_group_members import PodGroupMembers
 from podium.cluster.pods import PodInfo, PodInfos, Ports, counts_alike
 from podium.cluster.store import EXTENDED_RESOURCE_CLAIM, Images, Store, releases
 from podium.errors import InputError
@@ -63,6 +64,8 @@ class Cluster:
         self.census = Census(self.columns, self.logs[Aspect.LABELS])
         self.resource_states = ResourceStates(self.columns)
         self.groups = LabelGroups(self.columns, self.logs[Aspect.LABELS])
+        self.members = PodGroupMembers()
+        """The pods of each PodGroup."""
         self.pending: dict[str, Pod] = {}
         """Pods without a node, in order of arrival."""
         self.node_set_version = 0
@@ -323,6 +326,9 @@ class Cluster:
         if placed is not None:
             self._remove_pod(pod.key)
             self.pending[pod.key] = placed.pod
+            self._compiled[pod.key] = placed.pod, placed.info
+            if pod.spec.scheduling_group is not None:
+                self.members.add(placed.pod, is_scheduled=False)
 
     def place(self, pod: Pod, row: int, info: PodInfo) -> None:
         """Put a pod on a row; `info` is its compiled spec."""
@@ -336,6 +342,8 @@ class Cluster:
         self._drop_pending(key)
         placed = Placed(pod, row, info, info.cohort(pod.terminating, self.census.cohorts))
         self._placed[key] = self._on_row[row][key] = placed
+        if pod.spec.scheduling_group is not None:
+            self.members.add(pod, is_scheduled=True)
         return placed
 
     def _count(self, placed: Placed, amount: int) -> None:
@@ -399,8 +407,12 @@ class Cluster:
             self.census.admit(info.cohort(pod.terminating, self.census.cohorts))
             self.pending[pod.key] = pod
             self._compiled[pod.key] = pod, info
+            if pod.spec.scheduling_group is not None:
+                self.members.add(pod, is_scheduled=False)
         elif row is None:
             self._stranded.setdefault(node_name, {})[pod.key] = pod
+            if pod.spec.scheduling_group is not None:
+                self.members.add(pod, is_scheduled=True)
         else:
             self.place(pod, row, self._bound_info(pod))
 
@@ -409,8 +421,10 @@ class Cluster:
         return self.infos.of(replace(pod, spec=replace(pod.spec, node_name="")))
 
     def _drop_pending(self, key: str) -> None:
-        self.pending.pop(key, None)
+        pod = self.pending.pop(key, None)
         self._compiled.pop(key, None)
+        if pod is not None and pod.spec.scheduling_group is not None:
+            self.members.remove(pod)
 
     def _remove_pod(self, key: str) -> None:
         self._drop_pending(key)
@@ -418,8 +432,12 @@ class Cluster:
         if placed is not None:
             del self._on_row[placed.row][key]
             self._count(placed, -1)
+            if placed.pod.spec.scheduling_group is not None:
+                self.members.remove(placed.pod)
         for pods in self._stranded.values():
-            pods.pop(key, None)
+            stranded = pods.pop(key, None)
+            if stranded is not None and stranded.spec.scheduling_group is not None:
+                self.members.remove(stranded)
 
     def _add_node(self, node: Node) -> None:
         if node.name in self.rows:
@@ -457,6 +475,8 @@ class Cluster:
         for placed in self.placed_on(row):
             self._remove_pod(placed.pod.key)
             self._stranded.setdefault(name, {})[placed.pod.key] = placed.pod
+            if placed.pod.spec.scheduling_group is not None:
+                self.members.add(placed.pod, is_scheduled=True)
         del self.rows[name]
         self.images.remove(row, self._nodes.pop(name))
         self.names[row] = ""
@@ -489,7 +509,7 @@ class Cluster:
         twin.resource_states = ResourceStates(twin.columns)
         for row in range(twin.columns.size):
             twin.resource_states.touch(row)
-        twin.pending = self.pending.copy()
+        twin.pending, twin.members = self.pending.copy(), self.members.copy()
         twin.node_set_version, twin.placement_version = self.node_set_version, self.placement_version
         twin._nodes, twin._placed = self._nodes.copy(), self._placed.copy()
         twin._compiled = self._compiled.copy()
