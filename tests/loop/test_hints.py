@@ -14,14 +14,14 @@ from loop.driving import Driver, with_plugins
 from podium.cluster import Cluster, NodeInfo
 from podium.config.plugin_args import LIST_DEFAULTING, NodeAffinityArgs, PodTopologySpreadArgs
 from podium.framework import ClusterEvent, CycleState, FilterPlugin, Status, WaitingPod
-from podium.framework.plugin import Action, EventHint
+from podium.framework.events import Action, EventHint
 from podium.loop.events import PluginHints, node_changes, object_change, pod_changes
 from podium.model.devices import AllocationResult, ResourceClaim, ResourceClaimStatus
 from podium.model.meta import NodeSelector, NodeSelectorTerm, Object, ObjectMeta, SelectorRequirement
 from podium.model.objects import HOSTNAME, ZONE, Node
 from podium.model.pod import NodeAffinity, Pod, PodResourceClaimStatus, TopologySpreadConstraint
 from podium.plugins import IN_TREE
-from podium.plugins.node_properties import NodePorts
+from podium.plugins.node_ports import NodePorts
 from podium.rules import Rules, rules_of
 
 WEB, DB = {"app": "web"}, {"app": "db"}

@@ -23,18 +23,8 @@ from podium.engine.decision import scored, why_finished
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError
 from podium.framework import Code, Framework, Status
-from podium.framework.suggested_change import (
-    Change,
-    ChangeTarget,
-    Obstacle,
-    RejectedNodes,
-    RejectedPod,
-    SpecPart,
-    T,
-    edit_pod,
-    evict,
-    evictable,
-)
+from podium.framework.obstacle import Obstacle, RejectedNodes, SpecPart
+from podium.framework.suggested_change import Change, ChangeTarget, RejectedPod, T, edit_pod, evict, evictable
 from podium.lookup import find_node
 from podium.model import Pod
 from podium.model.meta import NodeSelectorTerm

@@ -20,7 +20,7 @@ from podium.engine import Decision, Scheduler
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.engine.simulation import in_queue_order
 from podium.errors import InputError, PluginError
-from podium.framework.suggested_change import Obstacle, RejectedNodes
+from podium.framework.obstacle import Obstacle, RejectedNodes
 from podium.lookup import find_nodes
 from podium.manifests import workload_of
 from podium.manifests.workloads import daemon_tolerations, should_run

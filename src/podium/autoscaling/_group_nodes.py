@@ -24,7 +24,7 @@ from podium.model import Node, Object, Pod, ResourceClaimTemplate, ResourceSlice
 from podium.model.pod import belongs_to_node, ends_with_node, is_static
 from podium.model.resources import CPU, MEMORY
 from podium.model.selectors import is_unreachable
-from podium.plugins.node_properties import ImageLocality
+from podium.plugins.image_locality import ImageLocality
 from podium.timeline import TimedEvent, Timeline, TimelineEvents, Verb
 from podium.timeline.controllers import Disruptions
 

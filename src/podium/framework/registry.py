@@ -12,9 +12,9 @@ from podium.cluster.columns import Ints
 from podium.config.types import Profile
 from podium.errors import ConfigError, InputError, PluginError, PodiumError
 from podium.framework import plugin as points
+from podium.framework.obstacle import Obstacle, RejectedNodes
 from podium.framework.plugin import CycleState, FilterPlugin, Plugin, PreScorePlugin, ReservePlugin, ScorePlugin
 from podium.framework.status import Status, Verdict
-from podium.framework.suggested_change import Obstacle, RejectedNodes
 from podium.model import Pod
 from podium.rules import NEWEST_RULES, Rules
 

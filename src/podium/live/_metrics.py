@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from podium.framework import Framework, Plugin, PostFilterResult, PreFilterResult, Status
-from podium.framework.plugin import ClusterEvent
+from podium.framework.events import ClusterEvent
 from podium.loop import Event, EventType, SchedulerLoop
 from podium.loop.events import ASSIGNED, label_of, node_changes, object_change, pod_changes
 from podium.model import Node, Object, Pod

@@ -15,7 +15,7 @@ from podium.engine.decision import Diagnosis
 from podium.engine.scheduler import Config, Scheduler, SchedulerKeywords, SchedulerOptions
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, Code, CycleState, Plugin, Status
-from podium.framework.plugin import Action, ClusterEvent
+from podium.framework.events import Action, ClusterEvent
 from podium.loop.events import (
     Bind,
     ChangeObject,
@@ -45,7 +45,7 @@ from podium.loop.queued_pod import (
     WaitingPods,
 )
 from podium.model import Node, Object, Pod
-from podium.plugins.queue_and_bind import DefaultPreemption
+from podium.plugins.default_preemption import DefaultPreemption
 
 
 def answer_of(plugin: Plugin, point: str, ask: Callable[[CycleState, Pod, str], Status], assumed: Assumed) -> Status:

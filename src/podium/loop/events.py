@@ -11,7 +11,8 @@ import numpy as np
 
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.framework import Code, CycleState
-from podium.framework.plugin import Action, ClusterEvent, EventHint, FilterPlugin, Plugin, PreFilterPlugin, WaitingPod
+from podium.framework.events import Action, ClusterEvent, EventHint, WaitingPod
+from podium.framework.plugin import FilterPlugin, Plugin, PreFilterPlugin
 from podium.loop.queued_pod import QueuedPod
 from podium.manifests.decode import GROUP_OF
 from podium.model import Namespace, Node, Object, Pod, StorageClass
@@ -19,7 +20,8 @@ from podium.model.resources import pod_resources
 from podium.model.selectors import NO_SCHEDULE, any_tolerates
 from podium.plugins import IN_TREE
 from podium.plugins.node_affinity import NodeAffinity
-from podium.plugins.node_properties import NodeName, NodePorts
+from podium.plugins.node_name import NodeName
+from podium.plugins.node_ports import NodePorts
 from podium.plugins.node_resources_fit import NodeResourcesFit
 from podium.plugins.pod_topology_spread import PodTopologySpread
 from podium.plugins.storage.claims import WAIT_FOR_FIRST_CONSUMER

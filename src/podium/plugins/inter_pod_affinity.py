@@ -18,9 +18,10 @@ from podium.config.plugin_args import InterPodAffinityArgs
 from podium.config.types import MAX_NODE_SCORE
 from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.fast_paths import ByNodeLabels, ForSomePods
+from podium.framework.obstacle import SpecPart
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from podium.framework.status import PASSED, SKIP, SKIPPED, SUCCESS, PreFilterResult, Status, Verdict
-from podium.framework.suggested_change import SpecPart, edit_pod, edit_running, evict_few, missing_labels, same_domain
+from podium.framework.suggested_change import edit_pod, edit_running, evict_few, missing_labels, same_domain
 from podium.model import LabelSelector, Namespace, Node, Pod
 from podium.model.objects import HOSTNAME
 from podium.model.pod import is_placed

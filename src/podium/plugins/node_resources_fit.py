@@ -22,7 +22,8 @@ from podium.config.plugin_args import (
 )
 from podium.config.types import MAX_NODE_SCORE
 from podium.framework import Action, Change, EventHint, Obstacle, PodView, RejectedNodes, RejectedPod, WaitingPod
-from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin, node_update
+from podium.framework.events import node_update
+from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from podium.framework.status import PASSED, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import ChangeTarget, edit_pod, evict, evictable
 from podium.model import Container, DeviceClass, Node, Pod, ResourceRequirements

@@ -21,7 +21,8 @@ from podium.framework import CycleState, Plugin, Registry
 from podium.framework.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugin, ReservePlugin, ScorePlugin
 from podium.model import Pod
 from podium.model.pod import DEFAULT_SCHEDULER_NAME
-from podium.plugins.queue_and_bind import DefaultBinder, PrioritySort
+from podium.plugins.default_binder import DefaultBinder
+from podium.plugins.priority_sort import PrioritySort
 from podium.releases._predicates import (
     CheckNodeCondition,
     CheckNodeDiskPressure,

@@ -34,7 +34,8 @@ from podium.framework.plugin import QueuedPod, QueueSortPlugin, points_of
 from podium.model import Pod, TopologySpreadConstraint
 from podium.model.meta import qualified_name_errors
 from podium.model.pod import DEFAULT_SCHEDULER_NAME
-from podium.plugins.queue_and_bind import DefaultBinder, PrioritySort
+from podium.plugins.default_binder import DefaultBinder
+from podium.plugins.priority_sort import PrioritySort
 from podium.releases import _predicates as predicates
 from podium.releases import _volume_predicates as volume_predicates
 from podium.releases import priorities

@@ -11,10 +11,10 @@ import numpy as np
 from podium.cluster import Aspect, Cluster
 from podium.cluster.columns import SHARED_ASPECTS
 from podium.errors import PluginError
+from podium.framework.events import EventHint
 from podium.framework.fast_paths import ForSomePods, NormalizesByMax
 from podium.framework.plugin import (
     EXTENSION_POINTS,
-    EventHint,
     FilterPlugin,
     Plugin,
     PodView,

@@ -9,7 +9,7 @@ import pytest
 from builders import Fields, decide, make_config, make_node, rejections
 from podium.cluster import Cluster, NodeInfo
 from podium.framework import SKIP, CycleState
-from podium.plugins.storage.volume_filters import VolumeRestrictions
+from podium.plugins.storage.volume_restrictions import VolumeRestrictions
 from storage_objects import ephemeral, inline, make_claim, make_volume, pod_with, uses
 
 NODES = [make_node("a"), make_node("b")]

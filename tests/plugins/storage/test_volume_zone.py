@@ -8,7 +8,7 @@ from builders import ZONE, decide, make_config, make_node, rejections
 from podium.cluster import Cluster
 from podium.framework import SKIP, CycleState
 from podium.model import Object
-from podium.plugins.storage.volume_filters import VolumeZone
+from podium.plugins.storage.volume_zone import VolumeZone
 from storage_objects import bound, ephemeral, make_claim, make_class, pod_with, uses
 
 REGION = "topology.kubernetes.io/region"
