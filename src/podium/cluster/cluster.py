@@ -19,7 +19,7 @@ from podium.cluster.pods import PodInfo, PodInfos, Ports, counts_alike
 from podium.cluster.store import EXTENDED_RESOURCE_CLAIM, Images, Store, releases
 from podium.errors import InputError
 from podium.memory import RecentlyUsed, collector_paused
-from podium.model import Namespace, Node, Object, Pod, ResourceClaim
+from podium.model import Namespace, Node, Object, Pod, PodGroup, ResourceClaim
 from podium.rules import Rules
 
 
@@ -135,6 +135,10 @@ class Cluster:
         """The pods on a row in order of arrival."""
         return list(self._on_row[row].values())
 
+    def placed_pods(self, keys: Iterable[str]) -> Iterator[Placed]:
+        """The pods with these keys that are on nodes, in the given order."""
+        return (self._placed[key] for key in keys if key in self._placed)
+
     def placed(self) -> Iterator[tuple[Pod, str]]:
         """Every pod on a node, with the node's name."""
         return ((placed.pod, self.names[placed.row]) for placed in self._placed.values())
@@ -156,6 +160,16 @@ class Cluster:
     def stranded(self) -> list[Pod]:
         """Pods bound to nodes that are not in the cluster."""
         return [pod for pods in self._stranded.values() for pod in pods.values()]
+
+    def as_victim(self, pod: Pod) -> Pod:
+        """The pod with the priority that counts when it may be evicted: that of its PodGroup, if it has one."""
+        named = pod.spec.scheduling_group
+        if named is None or not self.rules.pod_groups:
+            return pod
+        group = self.store.of(PodGroup).get(named.pod_group_name, pod.namespace)
+        if group is None or group.priority == pod.priority:
+            return pod
+        return replace(pod, spec=replace(pod.spec, priority=group.priority))
 
     def namespace_labels(self, namespace: str) -> dict[str, str]:
         """The labels of a namespace; empty if there is no Namespace object."""
@@ -529,8 +543,11 @@ class PodTrial:
     everything that plugins read from nodes, and every tally, does.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster, self._version = cluster, cluster.placement_version
+    def __init__(self, cluster: Cluster, *, is_logged: bool = False) -> None:
+        """With `is_logged`, the cluster gets a new version at the end: decisions may be made, and remembered,
+        meanwhile.
+        """
+        self._cluster, self._version = cluster, None if is_logged else cluster.placement_version
         self._rows: dict[int, dict[str, Placed]] = {}
         """The original pods of every touched row."""
         self._changed: dict[str, tuple[Placed, int]] = {}
@@ -545,7 +562,8 @@ class PodTrial:
                 self._cluster._count(placed, -amount)
         for row, pods in self._rows.items():
             self._cluster._on_row[row] = pods
-        self._cluster.placement_version = self._version
+        if self._version is not None:
+            self._cluster.placement_version = self._version
 
     def place(self, pod: Pod, row: int, info: PodInfo) -> Placed:
         """Put a pod that has no node on a row; `info` is its compiled spec."""
@@ -560,7 +578,8 @@ class PodTrial:
 
     def take_off(self, placed: Placed) -> None:
         """Take a pod off its row."""
-        del self._pods(placed.row)[placed.pod.key]
+        # A pod that is nominated to a node may be tried there a second time.
+        self._pods(placed.row).pop(placed.pod.key, None)
         self._count(placed, -1)
 
     def _pods(self, row: int) -> dict[str, Placed]:

@@ -340,7 +340,13 @@ class Rules:
         "PodGroupPreemptionPolicy", GROUPS, "A PodGroup has a preemptionPolicy, and its pods must have the same."
     )
     pod_group_claims: bool = _gated(
-        "DRAWorkloadResourceClaims", GROUPS, "A ResourceClaim of a PodGroup is reserved for the group, not for each pod."
+        "DRAWorkloadResourceClaims",
+        GROUPS,
+        "A ResourceClaim of a PodGroup is reserved for the group, not for each pod.",
+    )
+
+    gang_plugin_reads_groups: bool = _since(
+        "v1.37", GROUPS, "GangScheduling holds back pods of groups, for ever if GenericWorkload is off."
     )
 
     # -- devices

@@ -109,7 +109,7 @@ GATES: dict[str, Gate] = {
         Gate("DRAExtendedResource", (_beta("v1.36"), _stable("v1.37"))),
         Gate("DRAPartitionableDevices", (_beta("v1.36"),)),
         Gate("DRAPrioritizedList", (_beta("v1.34"), _stable("v1.36", locked=False), _stable("v1.37"))),
-        # Groups of pods are modelled as v1.37 schedules them: v1.35 and v1.36 decide them pod by pod or in other cycles.
+        # Groups of pods are modelled as v1.37 schedules them; v1.35 and v1.36 have other objects and other cycles.
         Gate(
             "DRAWorkloadResourceClaims",
             (_beta("v1.37", on=False),),
@@ -198,7 +198,9 @@ def enabled_gates(release: str, asked: Mapping[str, bool]) -> dict[str, bool]:
             )
         if gate is not None and stage is None:
             first = gate.stages[0].since
-            raise InputError(f"feature gate {name} is modelled as {first} has it: use --release {first} or leave it out")
+            raise InputError(
+                f"feature gate {name} is modelled as {first} has it: use --release {first} or leave it out"
+            )
         if stage is None:
             known = ", ".join(sorted(other.name for other in GATES.values() if other.stage(release) is not None))
             raise InputError(f"feature gate {name} is not one that {release} has and Podium models; use {known}")
