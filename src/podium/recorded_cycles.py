@@ -25,6 +25,7 @@ from podium.manifests import load
 from podium.model import Object, Pod, PodGroup, ResourceClaim
 from podium.model.meta import JsonObject
 from podium.model.pod import PodCondition
+from podium.model.pod_groups import with_condition
 
 FIRST_START = datetime(2026, 1, 1, 1, tzinfo=UTC)
 """The n-th pod that is bound starts n seconds later."""
@@ -269,9 +270,7 @@ class _Player:
                 status = replace(pod.status, nominated_node_name=node)
                 self._report(EventType.UPDATE, replace(pod, status=status))
             case SetCondition(_, group, condition):
-                others = [each for each in group.status.conditions if each.type != condition.type]
-                status_now = replace(group.status, conditions=[*others, condition])
-                self._report(EventType.UPDATE, replace(group, status=status_now))
+                self._report(EventType.UPDATE, with_condition(group, condition))
             case ChangeObject(_, before, after):
                 self._report(EventType.DELETE if after is None else EventType.UPDATE, after or before)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from podium.model.meta import Int32, Object, Struct
 from podium.model.pod import PodResourceClaim, PodResourceClaimStatus
 
@@ -106,3 +108,9 @@ class PodGroup(Object, frozen=True):
         """The node label of which all pods must have one value; empty without such a constraint."""
         constraints = self.spec.scheduling_constraints
         return constraints.topology[0].key if constraints is not None and constraints.topology else ""
+
+
+def with_condition(group: PodGroup, condition: Condition) -> PodGroup:
+    """The group with a condition, which replaces one of the same type."""
+    others = [each for each in group.status.conditions if each.type != condition.type]
+    return replace(group, status=replace(group.status, conditions=[*others, condition]))
