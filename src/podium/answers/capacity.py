@@ -29,9 +29,11 @@ from podium.model.objects import HOSTNAME
 from podium.model.pod import is_of_daemon_set
 from podium.model.quantity import format_quantity
 from podium.model.resources import pod_resources
+from podium.plugins.dynamic_resources.device_selectors import SelectionError, selects
 from podium.plugins.dynamic_resources.inventory import Inventory, inventory_of
 from podium.plugins.dynamic_resources.pools import CandidateDevice, DeviceID, PooledDevice
-from podium.plugins.dynamic_resources.requests import CounterUse, SelectionError, expressions_of, selects
+from podium.plugins.dynamic_resources.requests import expressions_of
+from podium.plugins.dynamic_resources.shared_counters import CounterUse
 from podium.rules import NEWEST_RULES, Rules
 from podium.wording import counted
 

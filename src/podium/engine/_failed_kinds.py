@@ -20,7 +20,7 @@ from podium.framework.status import checked_status
 from podium.memory import RecentlyUsed
 from podium.model import Pod
 from podium.plugins.default_preemption import DefaultPreemption
-from podium.plugins.dynamic_resources.requests import claims_key
+from podium.plugins.dynamic_resources.pod_claims import claims_key
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from podium.live.client import MERGE_PATCH, STRATEGIC_PATCH, ApiClient, ApiError
 from podium.live.reading import RESOURCES, resource_of
 from podium.live.reflector import Backoff, Reflectors
 from podium.loop.queued_pod import Assumed
-from podium.model import CSINode, Node, PersistentVolume, PersistentVolumeClaim, Pod
+from podium.model import CSINode, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodGroup
 from podium.model.meta import JsonObject
 from podium.model.selectors import NodeMatcher
 from podium.plugins.default_preemption import DefaultPreemption
