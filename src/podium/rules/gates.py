@@ -179,6 +179,9 @@ GATES: dict[str, Gate] = {
 on for it.
 """
 
+ABOUT_TIME = frozenset(("OpportunisticBatching", "SchedulerAsyncPreemption"))
+"""Gates that change when something happens, but no decision."""
+
 NEEDS_ARE_CHECKED = "v1.35"
 """The first release that refuses to start if a gate is on and one that it needs is off."""
 
@@ -198,9 +201,8 @@ def enabled_gates(release: str, asked: Mapping[str, bool]) -> dict[str, bool]:
             )
         if gate is not None and stage is None:
             first = gate.stages[0].since
-            raise InputError(
-                f"feature gate {name} is modelled as {first} has it: use --release {first} or leave it out"
-            )
+            known = f"it is modelled from {first} on: use --release {first}, or leave it out"
+            raise InputError(f"feature gate {name} is not one that {release} has and Podium models; {known}")
         if stage is None:
             known = ", ".join(sorted(other.name for other in GATES.values() if other.stage(release) is not None))
             raise InputError(f"feature gate {name} is not one that {release} has and Podium models; use {known}")
