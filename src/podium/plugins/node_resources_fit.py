@@ -27,7 +27,7 @@ from podium.framework.events import node_update
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from podium.framework.pod_group_points import Assignment, Placement, PlacementScorePlugin
 from podium.framework.status import PASSED, SUCCESS, PreFilterResult, Status, Verdict
-from podium.framework.suggested_change import ChangeTarget, edit_pod, evict, evictable
+from podium.framework.suggested_change import LOWER_REQUEST, ChangeTarget, edit_pod, evict, evictable
 from podium.model import Container, DeviceClass, Node, Pod, PodGroup, ResourceRequirements
 from podium.model.pod import is_placed
 from podium.model.quantity import MAX_INT64, format_quantity, int64, parse_quantity
@@ -164,7 +164,7 @@ def lower_requests(pod: Pod, to: Mapping[str, int]) -> Change:
         else f"drop the pod's {name} request"
         for name, amount in to.items()
     ]
-    return edit_pod("lower-request", joined(parts), pod, 4 * len(to), edit)
+    return edit_pod(LOWER_REQUEST, joined(parts), pod, 4 * len(to), edit)
 
 
 def _lowered(pod: Pod, resource: str, to: int) -> Pod:
