@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from types import TracebackType
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from podium.framework.status import ObjectChange as ObjectChange
 from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import Pod, PodSpec
 from podium.model.resources import PodResources
-from podium.rules import NEWEST_RULES, Rules
+from podium.rules import Rules
 
 MIN_NODE_SCORE = 0
 NO_POINTS: Final[frozenset[str]] = frozenset()
@@ -101,11 +101,18 @@ class Plugin:
     """The part of a pod's spec for which the plugin rejects nodes; None if it is not about the spec alone."""
     runs_at: frozenset[str] = frozenset()
     """The extension points at which a profile runs the plugin; empty for a plugin outside a profile."""
-    release_rules: Rules = NEWEST_RULES
+    release_rules: Rules
     """The rules of the release that the plugin belongs to; set after `__init__`, which cannot read them yet."""
 
     def __init__(self, args: object = None) -> None:
         self.args = args
+
+    @classmethod
+    def of_release(cls, rules: Rules, args: object = None) -> Self:
+        """A plugin that follows the rules of a release."""
+        plugin = cls(args)
+        plugin.release_rules = rules
+        return plugin
 
     @classmethod
     def points(cls, rules: Rules) -> frozenset[str]:

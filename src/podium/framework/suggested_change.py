@@ -15,7 +15,7 @@ from podium.framework.status import Status
 from podium.model import ContainerImage, Node, Object, Pod, Taint, Toleration
 from podium.model.objects import HOSTNAME
 from podium.model.pod import ends_with_node
-from podium.model.resources import CPU, pod_resources
+from podium.model.resources import CPU
 from podium.model.selectors import uncordoned
 from podium.wording import joined
 
@@ -177,7 +177,7 @@ def evict_few(pods: Sequence[Pod]) -> Iterator[Change]:
 def evictable(cluster: Cluster, node: str) -> list[Pod]:
     """The pods on a node that may be evicted: lowest priority first, then the largest."""
     found = filter(may_be_evicted, cluster.pods_on(cluster.rows[node]))
-    return sorted(found, key=lambda pod: (pod.priority, -pod_resources(pod).used.get(CPU, 0), pod.key))
+    return sorted(found, key=lambda pod: (pod.priority, -cluster.info_of(pod).resources.used.get(CPU, 0), pod.key))
 
 
 def same_domain(cluster: Cluster, node: str, key: str) -> list[Pod]:

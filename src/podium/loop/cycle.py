@@ -208,7 +208,7 @@ class SchedulerLoop:
             self._unreserve(self._stop_assuming(pod.key))
         self.cluster.update(pod)
         if old is not None and old.spec.node_name:
-            for change in pod_changes(old, pod):
+            for change in pod_changes(old, pod, self.scheduler.setup.rules):
                 frees = change.action is Action.UPDATE_POD_SCALE_DOWN
                 self.queue.move_all(change, now, None if frees else self._pods_to_requeue_for(pod))
             return

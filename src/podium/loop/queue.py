@@ -248,7 +248,7 @@ class SchedulingQueue:
 
     def update(self, old: Pod, new: Pod, now: float) -> None:
         """Update a waiting pod; a pod that fitted nowhere may fit now."""
-        events = pod_changes(old, new)
+        events = pod_changes(old, new, self._rules)
         if new.key in self.in_flight:
             for event in events:
                 self.in_flight.note(event)

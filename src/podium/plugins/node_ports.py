@@ -43,7 +43,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     def frees_port(self, waiting: WaitingPod, old: Pod, new: None) -> bool:
         """Whether the deleted pod held a host port that the waiting pod wants."""
         return is_placed(old) and any(
-            conflicts(freed, wanted) for freed in host_ports(old) for wanted in waiting.info.ports
+            conflicts(freed, wanted) for freed in host_ports(old, self.release_rules) for wanted in waiting.info.ports
         )
 
     def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
@@ -61,13 +61,14 @@ def conflicts(one: HostPort, other: HostPort) -> bool:
 
 def port_obstacles(rejected: RejectedNodes, overlap: Callable[[HostPort, HostPort], bool]) -> dict[str, list[Obstacle]]:
     """The host ports that pods on each node hold; `overlap` tells whether two ports conflict."""
-    wanted, cluster = host_ports(rejected.pod), rejected.cluster
+    cluster = rejected.cluster
+    wanted = cluster.info_of(rejected.pod).ports
     found = {}
     for node in rejected.statuses:
         holders = {
             mine: pod.key
             for pod in cluster.pods_on(cluster.rows[node])
-            for theirs in host_ports(pod)
+            for theirs in cluster.info_of(pod).ports
             for mine in wanted
             if overlap(mine, theirs)
         }
@@ -82,11 +83,15 @@ def _port_obstacle(port: HostPort, holder: str) -> Obstacle:
 
 def port_fixes(rejected: RejectedPod, overlap: Callable[[HostPort, HostPort], bool]) -> Iterator[Change]:
     """Evict the pods that hold a host port of the pod, or drop the port; `overlap` tells whether two ports conflict."""
-    wanted = host_ports(rejected.pod)
-    running = rejected.cluster.pods_on(rejected.cluster.rows[rejected.node])
-    holders = [pod for pod in running if any(overlap(one, other) for one in wanted for other in host_ports(pod))]
-    yield from evict_few(holders)
-    taken = {one.port for one in wanted for pod in holders for other in host_ports(pod) if overlap(one, other)}
+    cluster = rejected.cluster
+    wanted = cluster.info_of(rejected.pod).ports
+    running = cluster.pods_on(cluster.rows[rejected.node])
+    taken_by = [
+        (pod, {one.port for one in wanted for other in cluster.info_of(pod).ports if overlap(one, other)})
+        for pod in running
+    ]
+    yield from evict_few([pod for pod, ports in taken_by if ports])
+    taken = {port for _, ports in taken_by for port in ports}
     if taken:
         text = f"drop the pod's host port {', '.join(map(str, sorted(taken)))}"
         yield edit_pod("drop-host-port", text, rejected.pod, 3, _without_ports(taken))

@@ -29,7 +29,7 @@ from podium.plugins.storage.csi_translation import (
     migrated_plugins,
     persistent_volume,
 )
-from podium.rules import NEWEST_RULES, Rules
+from podium.rules import Rules
 
 NO_LIMIT = np.iinfo(np.int64).max
 
@@ -100,7 +100,8 @@ class AttachedVolumes:
     """
 
     def __init__(self) -> None:
-        self._rules = NEWEST_RULES
+        self._rules: Rules
+        """The rules of the last `catch_up`."""
         self._changed_rows = ChangedRows(Aspect.PODS)
         self._version = -1
         self._claims: dict[ClaimKey, _Claimed | None] = {}

@@ -20,7 +20,7 @@ from podium.model.pod import PersistentVolumeClaimSpec
 from podium.model.quantity import parse_quantity
 from podium.model.selectors import EVERYTHING, NodeMatcher, NodeTerm, label_selector, node_terms
 from podium.plugins.storage.claims import STORAGE, is_bound_to
-from podium.rules import NEWEST_RULES, Rules
+from podium.rules import Rules
 
 Terms = tuple[NodeTerm, ...]
 Kind = tuple[str, str]
@@ -70,7 +70,8 @@ class BindableVolumes:
     """All volumes of one cluster by class, as of the last `catch_up`."""
 
     def __init__(self) -> None:
-        self._rules = NEWEST_RULES
+        self._rules: Rules
+        """The rules of the last `catch_up`."""
         self._version = -1
         self._next_serial = 0
         self._known: dict[str, BindableVolume] = {}
@@ -128,7 +129,7 @@ class BindableVolumes:
             found = self._rows[reach] = np.flatnonzero(mask)
         return found
 
-    def catch_up(self, store: Store, rules: Rules = NEWEST_RULES) -> None:
+    def catch_up(self, store: Store, rules: Rules) -> None:
         self._rules = rules
         if self._version == store.version:
             return
