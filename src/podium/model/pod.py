@@ -402,3 +402,13 @@ def has_objects_of_its_own(pod: Pod) -> bool:
 def is_placed(pod: Pod) -> bool:
     """Whether a pod occupies a node, or will once preemption has made room."""
     return bool(pod.spec.node_name or pod.status.nominated_node_name)
+
+
+def claim_name(pod: Pod, volume: Volume) -> str | None:
+    """The name of a volume's claim; None for a volume without a claim.
+
+    The claim of a generic ephemeral volume is named after the pod and the volume.
+    """
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return f"{pod.name}-{volume.name}" if volume.ephemeral is not None else None
