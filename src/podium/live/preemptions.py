@@ -10,19 +10,23 @@ from podium.framework import SUCCESS, PreEnqueuePlugin, Status
 from podium.live.binding import path_of
 from podium.live.client import ApiClient, ApiError
 from podium.live.pod_statuses import generation_of, patch_status, time_now
-from podium.model import Pod
+from podium.model import Pod, PodGroup
 from podium.plugins.default_preemption import DefaultPreemption
 
 WAITING = Status.unresolvable("waiting for the preemption for this pod to be finished")
 
 
-async def preempt(client: ApiClient, victim: Pod, by: Pod) -> bool:
-    """Write why a pod is evicted, and delete it; returns whether it was still there, which is not an error if not."""
+async def preempt(client: ApiClient, victim: Pod, by: Pod, group: PodGroup | None = None) -> bool:
+    """Write why a pod is evicted, and delete it; returns whether it was still there, which is not an error if not.
+
+    `group` is the PodGroup that room is made for, if it is a group.
+    """
+    preemptor = "pod" if group is None else "podgroup"
     condition = {
         "type": "DisruptionTarget",
         "status": "True",
         "reason": "PreemptionByScheduler",
-        "message": f"{by.spec.scheduler_name}: preempting to accommodate a higher priority pod",
+        "message": f"{by.spec.scheduler_name}: preempting to accommodate a higher priority {preemptor}",
         "lastTransitionTime": time_now(),
         **generation_of(victim),
     }
