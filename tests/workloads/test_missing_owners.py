@@ -16,7 +16,7 @@ Fields = dict[str, Any]
 LABELS = {"app": "web"}
 
 
-def reference(kind: str, name: str) -> Fields:
+def named_owner(kind: str, name: str) -> Fields:
     return {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": f"{name}-uid", "controller": True}
 
 
@@ -54,7 +54,7 @@ def workload(kind: str, name: str, *, uid: str = "", image: str = "i", owner: st
             "name": name,
             "namespace": "default",
             **({"uid": uid} if uid else {}),
-            "ownerReferences": [reference("Deployment", owner)] if owner else [],
+            "ownerReferences": [named_owner("Deployment", owner)] if owner else [],
         },
         "spec": {"selector": {"matchLabels": LABELS}, "template": template, **replicas},
     }
