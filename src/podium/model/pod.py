@@ -243,6 +243,12 @@ class PodResourceClaim(Struct, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+class PodSchedulingGroup(Struct, frozen=True):
+    """The PodGroup that a pod belongs to, in the pod's namespace."""
+
+    pod_group_name: str = ""
+
+
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
 
@@ -261,6 +267,7 @@ class PodSpec(Struct, frozen=True):
     tolerations: list[Toleration] = []
     topology_spread_constraints: list[TopologySpreadConstraint] = []
     scheduling_gates: list[PodSchedulingGate] = []
+    scheduling_group: PodSchedulingGroup | None = None
     resource_claims: list[PodResourceClaim] = []
     volumes: list[Volume] = []
     host_network: bool = False
@@ -329,6 +336,12 @@ class Pod(Object, frozen=True):
     @property
     def terminating(self) -> bool:
         return self.metadata.deletion_timestamp is not None
+
+    @property
+    def group_key(self) -> str:
+        """Namespace and name of the PodGroup that the pod belongs to; empty for a pod without one."""
+        group = self.spec.scheduling_group
+        return "" if group is None else f"{self.metadata.namespace}/{group.pod_group_name}"
 
 
 class PodTemplateSpec(Struct, frozen=True):

@@ -14,7 +14,7 @@ from podium.cluster import Cluster
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError
 from podium.loop.cycle import SchedulerLoop
-from podium.loop.events import Bind, ChangeObject, Evict, Instruction, Nominate, Unschedulable, Wait
+from podium.loop.events import Bind, ChangeObject, Evict, Instruction, Nominate, SetCondition, Unschedulable, Wait
 from podium.loop.queue import FLUSH_AFTER, FLUSH_EVERY, RETRY_EVERY
 from podium.loop.queued_pod import MAX_PERMIT_TIMEOUT
 from podium.loop.snapshot import LoopSnapshot, resume, take_snapshot
@@ -215,6 +215,8 @@ class Timeline:
                 self.world.preempt(pod, by, node)
             case Nominate(pod, node):
                 self.world.nominate(pod, node)
+            case SetCondition(_, group, condition):
+                self.world.set_condition(group, condition)
             case Wait(pod, node, plugins, _):
                 self.history.remark(self.clock.now, "wait", pod=pod.key, node=node, plugins=plugins)
 

@@ -16,6 +16,7 @@ from podium.model.devices import ResourceClaim, ResourceClaimTemplate
 from podium.model.meta import Object
 from podium.model.objects import WORKLOADS, Deployment, Node, PodDisruptionBudget, ReplicaSet
 from podium.model.pod import Pod, ends_with_node
+from podium.model.pod_groups import Condition, PodGroup, with_condition
 from podium.model.selectors import cordoned, is_unreachable, uncordoned
 from podium.timeline.result import History, Life, round_time
 from podium.timeline.taint_eviction import UNREACHABLE_TAINTS, seconds_tolerated, without_unreachable
@@ -282,6 +283,11 @@ class World:
         if current is not None and not current.spec.node_name:
             self._note("nominate", pod=pod.key, node=node)
             self._update(replace(current, status=replace(current.status, nominated_node_name=node)))
+
+    def set_condition(self, group: PodGroup, condition: Condition) -> None:
+        """Write whether a group got onto nodes to its status."""
+        self._note("condition", kind="PodGroup", name=group.key, reason=condition.reason, message=condition.message)
+        self._report(EventType.UPDATE, with_condition(group, condition))
 
     def _create(self, pod: Pod, lifetime: float | None) -> None:
         life = self.history.arrived(pod.key, self.clock.now, lifetime)
