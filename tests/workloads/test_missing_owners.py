@@ -39,13 +39,6 @@ def owned(name: str, kind: str, owner: str, **metadata: Any) -> Fields:
 
 def workload(kind: str, name: str, *, uid: str = "", image: str = "i", owner: str = "") -> Fields:
     template = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "c", "image": image}]}}
-    reference = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "name": owner,
-        "uid": f"{owner}-uid",
-        "controller": True,
-    }
     replicas = {} if kind == "DaemonSet" else {"replicas": 1}
     return {
         "apiVersion": "apps/v1",
