@@ -98,10 +98,10 @@ def test_a_pod_is_explained_with_other_weights_as_with_their_configuration(calle
 
 
 BAD: list[tuple[str, Any, str]] = [
-    ("explain", {}, "Object missing required field `pod`"),
+    ("explain", {}, "pod is missing"),
     ("explain", {"pod": "nosuch"}, "pod 'nosuch' is not in the input"),
-    ("explain", {"pod": "shop/web", "seed": "x"}, "seed: Expected `int`, got `str`"),
-    ("explain", {"pod": "shop/web", "colour": 1}, "Object contains unknown field `colour`"),
+    ("explain", {"pod": "shop/web", "seed": "x"}, "seed must be a whole number, not a text"),
+    ("explain", {"pod": "shop/web", "colour": 1}, "colour is not a field that is known here"),
     ("explain", {"pod": "shop/web", "release": "v0.1"}, "release 'v0.1' is unknown"),
     ("explain", {"pod": "shop/web", "profile": "other"}, "profile 'other' is not in the configuration"),
     ("why-not", {"pod": "shop/web", "node": "nowhere"}, "nowhere"),
@@ -116,7 +116,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("simulate", {"cluster": "a: [1"}, "the posted cluster document 1"),
     ("simulate", {"config": {"kind": "Pod"}}, "the posted configuration"),
     ("what-if", {"steps": [{"do": "cordon", "nodes": ["nowhere"]}]}, "nowhere"),
-    ("what-if", {"steps": [{"do": "explode"}]}, "Invalid value 'explode'"),
+    ("what-if", {"steps": [{"do": "explode"}]}, "steps[0].do cannot be 'explode'"),
     ("what-if", {"steps": [{"do": "scale", "workload": "a/b/c", "replicas": 1}]}, "has no pods in the cluster"),
     ("timeline", {"events": "nonsense"}, "events line 1: is not a JSON object"),
     ("timeline", {"events": []}, "no events in it"),
@@ -239,7 +239,7 @@ HOSTILE = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec":
     ("kind", "question", "said"),
     [
         ("what-if", {}, "The cluster as it is."),
-        ("what-if", {"steps": [{"do": "fail", "selector": "zone=eu-1a"}]}, "find a node"),
+        ("what-if", {"steps": [{"do": "fail", "selector": "zone=eu-1a"}]}, "would have got a node before"),
         ("timeline", {"events": [{"time": 5, "event": "add", "object": HOSTILE}], "until": 60}, "Over time"),
     ],
 )

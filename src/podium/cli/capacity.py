@@ -94,7 +94,7 @@ class CapacityOptions:
 
 
 def capacity(
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     wanted: CapacityOptions = CapacityOptions(),
     output: Annotated[
         str,
@@ -109,15 +109,15 @@ def capacity(
     Of a chart, a directory or file of several workloads, each is counted on its own. Nothing is evicted, and pods that
     are pending already take no room. Exit code 1 if fewer fit than asked for.
     """
-    from podium.cli.inputs import mention, read_objects, registry_with, scheduler_options
+    from podium.cli.inputs import in_scenario, mention, read_objects, registry_with, scheduler_options
     from podium.cli.output import write_report
     from podium.cluster import Cluster
 
     registry = registry_with(deciding.plugins)
     objects = read_objects(source)
     mention(objects, verbose=source.verbose)
+    objects, settings = in_scenario(source, deciding, objects, scheduler_options(deciding, objects, registry))
     asked, objects = wanted.read(objects)
-    settings = scheduler_options(deciding, objects, registry)
     cluster = Cluster.from_objects(objects)
     if asked.counts_each and output != CLUSTER_CAPACITY:
         return _each_alone(asked, cluster, settings, output, html)

@@ -28,7 +28,7 @@ PodName = Annotated[
 
 def explain(
     pod: PodName,
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     from_scheduler: Annotated[
         str | None,
         typer.Option("--from-scheduler", metavar="URL", help="Ask a running `podium run` at its --port instead."),
@@ -53,7 +53,7 @@ def explain(
         from podium.cli.live import ask_scheduler
 
         return ask_scheduler(from_scheduler, pod, namespace, output.value)
-    from podium.cli.inputs import mention, read_objects, registry_with, scheduler_options
+    from podium.cli.inputs import in_scenario, mention, read_objects, registry_with, scheduler_options
     from podium.cli.output import remark, write_report
     from podium.cluster import Cluster
     from podium.engine import Scheduler
@@ -63,9 +63,10 @@ def explain(
     from podium.present.explanation import explain_pod
 
     registry = registry_with(deciding.plugins)
-    found, objects, is_wanted = find_pod(read_objects(source), pod, namespace)
+    objects = read_objects(source)
+    objects, settings = in_scenario(source, deciding, objects, scheduler_options(deciding, objects, registry))
+    found, objects, is_wanted = find_pod(objects, pod, namespace)
     mention(objects, verbose=source.verbose, assume_volumes=deciding.assume_volumes)
-    settings = scheduler_options(deciding, objects, registry)
     if preempt and (old := release_of(settings.release)).is_old:
         raise InputError(
             f"preemption of {old.name} is not modelled; leave out --preempt, or name a release from v1.29 on"
@@ -125,7 +126,7 @@ def why_not(
     node: Annotated[
         str, typer.Argument(metavar="NODE", autocompletion=options.complete_nodes, help="The node it should go to.")
     ],
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     namespace: options.Namespace = None,
     profile: options.Profile = None,
     output: Output = Format.TABLE,
@@ -139,15 +140,16 @@ def why_not(
     pod goes there already, 1 if not.
     """
     from podium import answers
-    from podium.cli.inputs import mention, read_objects, registry_with, scheduler_options
+    from podium.cli.inputs import in_scenario, mention, read_objects, registry_with, scheduler_options
     from podium.cli.output import write_report
     from podium.cluster import Cluster
     from podium.lookup import find_pod
 
     registry = registry_with(deciding.plugins)
-    found, objects, _ = find_pod(read_objects(source), pod, namespace)
+    objects = read_objects(source)
+    objects, settings = in_scenario(source, deciding, objects, scheduler_options(deciding, objects, registry))
+    found, objects, _ = find_pod(objects, pod, namespace)
     mention(objects, verbose=source.verbose)
-    settings = scheduler_options(deciding, objects, registry)
     answer = answers.why_not(
         Cluster.from_objects(objects), found, node, settings, profile=profile, most=most, **deciding.choices
     )

@@ -27,7 +27,7 @@ class Bound(StrEnum):
 
 
 def simulate(
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every workload and node, not the first ten.")] = False,
     html: options.Html = None,
@@ -60,7 +60,7 @@ def simulate(
     An object of a later -f is applied over that of an earlier one, and what that changes is shown first.
     With --timeline, pods come, run and go, nodes join and fail, over simulated time.
     """
-    from podium.cli.inputs import read_objects, registry_with, scheduler_options
+    from podium.cli.inputs import in_scenario, read_objects, registry_with, scheduler_options
     from podium.cli.output import write_report
 
     chosen = TimelineOptions(events, until, log, samples, plot, snapshot_at, snapshot, resume, node_groups)
@@ -72,7 +72,7 @@ def simulate(
         return simulate_timeline(chosen, source, deciding, output)
     registry = registry_with(deciding.plugins)
     objects = _scaled(read_objects(source, carry_out=False), hpa)
-    settings = scheduler_options(deciding, objects, registry)
+    objects, settings = in_scenario(source, deciding, objects, scheduler_options(deciding, objects, registry))
     found = (_step_by_step if stepwise else _at_once)(objects, settings, verbose=source.verbose)
     if not write_report(html, lambda: _page(found)):
         _show(found, output, objects.unchanged, everything=everything)
@@ -257,7 +257,7 @@ def _check(chosen: TimelineOptions, files: Sequence[str]) -> None:
 
 
 def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options.AllSchedulerOptions) -> Timeline:
-    from podium.cli.inputs import mention, mention_ignored, registry_with, scheduler_options
+    from podium.cli.inputs import in_scenario, mention, mention_ignored, registry_with, scheduler_options
     from podium.manifests import Objects, load
     from podium.manifests.files import read_bytes
     from podium.manifests.replacement import with_changes_carried_out
@@ -270,7 +270,7 @@ def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options
         mention_ignored(f"{counted(len(events.events), 'event')} read", events.ignored)
     objects = with_changes_carried_out(load(*dict.fromkeys(source.files))) if source.files else Objects()
     mention(objects, verbose=source.verbose, assume_volumes=deciding.assume_volumes)
-    settings = scheduler_options(deciding, objects, registry)
+    objects, settings = in_scenario(source, deciding, objects, scheduler_options(deciding, objects, registry))
     if chosen.resume is not None:
         return resume_timeline(read_bytes(chosen.resume), events, settings, where=chosen.resume)
     groups = None
