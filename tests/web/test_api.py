@@ -25,6 +25,7 @@ SAME: list[tuple[list[str], str, dict[str, Any]]] = [
     (["explain", "ml/train-xl", "--preempt"], "explain", {"pod": "ml/train-xl", "preempt": True}),
     (["simulate", "--seed", "3"], "simulate", {"seed": 3}),
     (["why-not", "payments/audit", "general-a3"], "why-not", {"pod": "payments/audit", "node": "general-a3"}),
+    (["why-not", "ml/train-xl"], "why-not", {"pod": "ml/train-xl"}),
     (["capacity", "shop/web"], "capacity", {"pods": ["shop/web"]}),
     (["capacity", "shop/web", "payments/audit"], "capacity", {"pods": ["shop/web", "payments/audit"]}),
     (
@@ -50,7 +51,7 @@ def test_answers_are_those_of_the_command_line(
     assert caller.post(f"/api/v1/{kind}", question).json == expected
 
 
-@pytest.mark.parametrize("place", [2, 3, 4, 9])
+@pytest.mark.parametrize("place", [2, 3, 4, 10])
 def test_a_question_can_be_an_address(place: int, caller: Caller) -> None:
     _, kind, question = SAME[place]
     assert caller.get(f"/api/v1/{kind}", _query(question)).json == caller.post(f"/api/v1/{kind}", question).json

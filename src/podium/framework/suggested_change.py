@@ -28,6 +28,8 @@ MOST_EVICTED_TOGETHER = 3
 """The maximum number of pods that one change evicts, where all of them have to go."""
 MOST_VALUES = 3
 """How many values of a missing label are suggested."""
+LOWER_REQUEST = "lower-request"
+"""The kind of a change that lowers the pod's own requests."""
 NEVER_EVICTED = 2_000_000_000
 """From this priority on, a pod keeps a node or the cluster running."""
 

@@ -35,7 +35,7 @@ SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
 Values = Mapping[str, Mapping[tuple[str, ...], float]]
 """Per metric, its value by label values."""
 
-READ_WHEN_ASKED = {
+STATE_METRICS = {
     "scheduler_pending_pods": (["queue"], "Pods that wait, by the part of the queue they are in."),
     "scheduler_queued_entities": (["queue", "type"], "The same, for whatever is scheduled as one: pods."),
     "scheduler_cache_size": (["type"], "Nodes, pods and assumed pods that the scheduler knows."),
@@ -45,15 +45,15 @@ READ_WHEN_ASKED = {
 }
 
 
-class _Now(Collector):
-    """Metrics that are computed when they are read."""
+class _State(Collector):
+    """Metrics that describe a state."""
 
-    def __init__(self, now: Callable[[], Values]) -> None:
-        self._now = now
+    def __init__(self, values: Callable[[], Values]) -> None:
+        self._values = values
 
     def collect(self) -> list[Metric]:
-        families, values = list[Metric](), self._now()
-        for name, (labels, meaning) in READ_WHEN_ASKED.items():
+        families, values = list[Metric](), self._values()
+        for name, (labels, meaning) in STATE_METRICS.items():
             kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
             family = kind(name, meaning, labels=labels)
             for key, value in values.get(name, {}).items():
@@ -65,10 +65,11 @@ class _Now(Collector):
 class Metrics:
     """One registry per scheduler, so that several schedulers in a process do not interfere."""
 
-    def __init__(self, now: Callable[[], Values]) -> None:
-        """`now` returns the metrics that are computed when they are read."""
+    def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(_Now(now))
+        self.values: Values = {}
+        """The metrics that describe the scheduler's state, as of when it was asked last."""
+        self._registry.register(_State(lambda: self.values))
         self.attempts = self._counter(
             "scheduler_schedule_attempts_total", "Attempts to schedule pods.", "result", "profile"
         )

@@ -24,7 +24,7 @@ from podium.config.types import MAX_NODE_SCORE
 from podium.framework import Action, Change, EventHint, Obstacle, PodView, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin, node_update
 from podium.framework.status import PASSED, SUCCESS, PreFilterResult, Status, Verdict
-from podium.framework.suggested_change import ChangeTarget, edit_pod, evict, evictable
+from podium.framework.suggested_change import LOWER_REQUEST, ChangeTarget, edit_pod, evict, evictable
 from podium.model import Container, DeviceClass, Node, Pod, ResourceRequirements
 from podium.model.pod import is_placed
 from podium.model.quantity import MAX_INT64, format_quantity, int64, parse_quantity
@@ -161,7 +161,7 @@ def lower_requests(pod: Pod, to: Mapping[str, int]) -> Change:
         else f"drop the pod's {name} request"
         for name, amount in to.items()
     ]
-    return edit_pod("lower-request", joined(parts), pod, 4 * len(to), edit)
+    return edit_pod(LOWER_REQUEST, joined(parts), pod, 4 * len(to), edit)
 
 
 def _lowered(pod: Pod, resource: str, to: int) -> Pod:

@@ -84,18 +84,16 @@ def _simulate(question: questions.Simulate, subject: Subject) -> Answered:
 
 @answer.register
 def _why_not(question: questions.WhyNot, subject: Subject) -> Answered:
-    from podium.present.html_reports import why_not_page
+    from podium.present.html_reports import why_not_page, why_nowhere_page
+    from podium.present.why_not import why_not_document
 
     pod = find_pod(subject.objects, question.pod, None).pod
-    found = answers.why_not(
-        subject.cluster,
-        pod,
-        question.node,
-        **_options(question, subject),
-        profile=question.profile,
-        most=question.most,
-    )
-    return Answered(explanation_report.why_not_document(found), lambda: why_not_page(found))
+    options = {**_options(question, subject), "profile": question.profile, "most": question.most}
+    if question.node is None:
+        nowhere = answers.why_nowhere(subject.cluster, pod, **options)
+        return Answered(why_not_document(nowhere), lambda: why_nowhere_page(nowhere))
+    found = answers.why_not(subject.cluster, pod, question.node, **options)
+    return Answered(why_not_document(found), lambda: why_not_page(found))
 
 
 @answer.register

@@ -138,10 +138,10 @@ class Simulate(Question):
 
 
 class WhyNot(Question):
-    """What keeps a pod off a node, and the smallest changes that would send it there."""
+    """What keeps a pod off a node, and the smallest changes that would send it there; without a node, anywhere."""
 
     pod: PodName
-    node: NodeName
+    node: Annotated[Name | None, _about("The node by its name; any, for a pod that fits nowhere, unless given.")] = None
     profile: Profile = None
     most: Annotated[int, Meta(ge=0, le=20, description="How many changes to name at most.")] = 5
     tie_break: ReleaseTieBreak = None
