@@ -240,7 +240,7 @@ HOSTILE = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec":
     ("kind", "question", "said"),
     [
         ("what-if", {}, "The cluster as it is."),
-        ("what-if", {"steps": [{"do": "fail", "selector": "zone=eu-1a"}]}, "would have got a node before"),
+        ("what-if", {"steps": [{"do": "fail", "selector": "zone=eu-1a"}]}, "more pods fit nowhere"),
         ("timeline", {"events": [{"time": 5, "event": "add", "object": HOSTILE}], "until": 60}, "Over time"),
     ],
 )
