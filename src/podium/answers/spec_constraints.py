@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.framework import Framework
-from podium.framework.suggested_change import SpecPart
+from podium.framework.obstacle import SpecPart
 from podium.model import Pod
 from podium.model.meta import NodeSelectorTerm
 from podium.model.objects import PersistentVolume, PersistentVolumeClaim

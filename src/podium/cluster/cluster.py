@@ -19,7 +19,7 @@ from podium.cluster.store import EXTENDED_RESOURCE_CLAIM, Images, Store, release
 from podium.errors import InputError
 from podium.memory import RecentlyUsed, collector_paused
 from podium.model import Namespace, Node, Object, Pod, ResourceClaim
-from podium.rules import Rules
+from podium.rules import NEWEST_RULES, Rules
 
 
 class Placed(NamedTuple):
@@ -61,7 +61,7 @@ class Cluster:
         self.store = Store()
         self.images = Images()
         self.ports = Ports()
-        self.infos = PodInfos(self.columns)
+        self.infos = PodInfos(self.columns, NEWEST_RULES)
         self.census = Census(self.columns, self.logs[Aspect.LABELS])
         self.resource_states = ResourceStates(self.columns)
         self.groups = LabelGroups(self.columns, self.logs[Aspect.LABELS])

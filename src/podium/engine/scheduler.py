@@ -14,7 +14,9 @@ from podium.config import STORAGE_PLUGINS, ignoring
 from podium.engine._evaluation import NO_EXTENDERS, Evaluation, ExtenderRound
 from podium.engine._failed_kinds import FailedKinds
 from podium.engine._feasible_rows import BestRows, Ranking, ScoredRows
-from podium.engine._recheck import NominatedPodsCheck, Nominations, RowChangeLog
+from podium.engine._nominated_pods_check import NominatedPodsCheck
+from podium.engine._nominations import Nominations
+from podium.engine._row_changes import RowChangeLog
 from podium.engine.decision import Attempt, Decision, Diagnosis, PluginScores
 from podium.engine.plan import Plans
 from podium.engine.preemption import CLEAR, Preempted, Preemption, SharedSearchState, outlook

@@ -35,9 +35,10 @@ from podium.loop.queued_pod import Assumed
 from podium.memory import collector_paused
 from podium.model import Node, Object, Pod
 from podium.plugins import IN_TREE
+from podium.plugins.default_binder import BINDER, DefaultBinder
+from podium.plugins.default_preemption import DefaultPreemption
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.dynamic_resources.pod_devices import PodDevices
-from podium.plugins.queue_and_bind import BINDER, DefaultBinder, DefaultPreemption
 from podium.plugins.storage.volume_binding import VolumeBinding
 from podium.present.explanation import explain_pod, to_document
 
