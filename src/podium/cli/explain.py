@@ -57,7 +57,7 @@ def explain(
         from podium.cli.live import ask_scheduler
 
         return ask_scheduler(from_scheduler, pod, namespace, output.value, token_file)
-    from podium.cli.inputs import in_scenario, mention, read_objects, registry_with, scheduler_options
+    from podium.cli.inputs import in_scenario, mention, read_input, registry_with, scheduler_options
     from podium.cli.output import remark, write_report
     from podium.cluster import Cluster
     from podium.engine import Scheduler
@@ -67,10 +67,10 @@ def explain(
     from podium.present.explanation import explain_pod
 
     registry = registry_with(deciding.plugins)
-    objects = read_objects(source)
+    objects = read_input(source).settled
     objects, settings = in_scenario(source, deciding, objects, scheduler_options(deciding, objects, registry))
     found, objects, is_wanted = find_pod(objects, pod, namespace)
-    mention(objects, verbose=source.verbose, assume_volumes=deciding.assume_volumes)
+    mention(objects, source, assume_volumes=deciding.assume_volumes)
     if preempt and (old := release_of(settings.release)).is_old:
         raise InputError(
             f"preemption of {old.name} is not modelled; leave out --preempt, or name a release from v1.29 on"
@@ -150,15 +150,15 @@ def why_not(
     there already, 1 if not.
     """
     from podium import answers
-    from podium.cli.inputs import in_scenario, mention, read_objects, registry_with, scheduler_options
+    from podium.cli.inputs import in_scenario, mention, read_input, registry_with, scheduler_options
     from podium.cluster import Cluster
     from podium.lookup import find_pod
 
     registry = registry_with(deciding.plugins)
-    objects = read_objects(source)
+    objects = read_input(source).settled
     objects, settings = in_scenario(source, deciding, objects, scheduler_options(deciding, objects, registry))
     found, objects, _ = find_pod(objects, pod, namespace)
-    mention(objects, verbose=source.verbose)
+    mention(objects, source)
     cluster = Cluster.from_objects(objects)
     if node is None:
         anywhere = answers.why_nowhere(cluster, found, settings, profile=profile, most=most, **deciding.choices)

@@ -19,7 +19,6 @@ from podium.engine.decision import Decision, ranking
 from podium.engine.release import OLD_RELEASES
 from podium.errors import InputError
 from podium.lookup import find_pod
-from podium.manifests import workload_of
 from podium.model import Pod
 from podium.model.objects import ZONE
 from podium.present import API_VERSION
@@ -43,6 +42,7 @@ from podium.web import _questions as questions
 from podium.web._formulas import formulas
 from podium.web.subject import Subject, posted_configuration, without_settings
 from podium.wording import counted
+from podium.workloads import workload_of
 
 
 def decision_table(explained: Explained) -> dict[str, Any]:

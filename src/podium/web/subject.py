@@ -17,9 +17,10 @@ from podium.engine.release import CURRENT, AnyRelease, Release, release_of
 from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError
 from podium.framework import Registry
-from podium.manifests import Objects, expand_workloads, load
+from podium.manifests import Objects, load
 from podium.model import Node
 from podium.web._questions import Question
+from podium.workloads import expand_workloads
 
 POSTED = "the posted cluster"
 POSTED_CONFIG = "the posted configuration"
