@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from podium.config.extender_calls import is_http
 from podium.config.fields import SECOND, Fields, Problems
 from podium.config.profiles import (
     API_VERSIONS,
@@ -34,7 +35,6 @@ from podium.errors import ConfigError
 from podium.model.meta import extended_resource_errors
 from podium.rules import NEWEST_RULES, Rules
 
-_HTTP_URL = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
 _CERTIFICATE = re.compile(rb"^-----BEGIN CERTIFICATE-----\s*$", re.MULTILINE)
 _PRIVATE_KEY = re.compile(rb"^-----BEGIN (\w+ )?PRIVATE KEY-----\s*$", re.MULTILINE)
 
@@ -145,7 +145,7 @@ def _is_root_certificate(pem: bytes) -> bool:
 
 def uncallable(extenders: Sequence[ExtenderConfig]) -> tuple[ExtenderConfig, ...]:
     """The extenders whose urlPrefix names no HTTP server. kube-scheduler accepts them, but every call fails."""
-    return tuple(extender for extender in extenders if not _HTTP_URL.match(extender.url_prefix))
+    return tuple(extender for extender in extenders if not is_http(extender.url_prefix))
 
 
 def in_call_order(extenders: Sequence[ExtenderConfig]) -> tuple[ExtenderConfig, ...]:

@@ -22,6 +22,7 @@ from podium.answers.search_space import SHAPE_AT, ConfigurationSpace, has_shape
 from podium.cluster import Cluster
 from podium.cluster.columns import NO_ROWS, Ints
 from podium.config import KubeSchedulerConfiguration
+from podium.config.extender_calls import names_extenders
 from podium.config.profiles import MULTI_POINT
 from podium.engine import Scheduler, simulate
 from podium.engine.release import CURRENT, AnyRelease, Release, release_of
@@ -40,7 +41,6 @@ from podium.wording import counted
 
 POSTED = "the posted cluster"
 POSTED_CONFIG = "the posted configuration"
-NAMES_EXTENDERS = frozenset({"extenders", "extenderconfigs"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,9 +140,8 @@ def _without_extenders(document: object, where: str) -> Mapping[str, Any] | None
         return None
     if not isinstance(document, Mapping):
         raise InputError(f"{where} is not an object")
-    for key, value in document.items():
-        if str(key).lower() in NAMES_EXTENDERS and value:
-            raise InputError(f"{where} names extenders, which this server does not call: leave them out")
+    if names_extenders(document):
+        raise InputError(f"{where} names extenders, which this server does not call: leave them out")
     return document
 
 
