@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple, cast
 import msgspec
 
 from podium.cluster import Cluster
-from podium.config.extender_calls import names_extenders, without_calls
+from podium.config.extender_calls import names_extenders, without_calls, without_tls
 from podium.engine import Scheduler
 from podium.engine.release import CURRENT, DEFAULT_PROVIDER, AnyRelease, Config, Options, release_of
 from podium.errors import InputError, PodiumError, os_problem
@@ -227,7 +227,8 @@ def prepare(
     config: Config = case.config
     if names_extenders(config):
         # A mistake in the part that is left out is a mistake all the same.
-        release_of(release).set_up(config, options=options, registry=registry)
+        written = cast(dict[str, Any], without_tls(config))
+        release_of(release).set_up(written, options=options, registry=registry)
         config = cast(dict[str, Any], without_calls(config).document)
     scheduler = Scheduler(
         cluster,

@@ -104,7 +104,7 @@ def test_resources_that_an_extender_manages_stay_ignored(cluster: Path, server: 
 
 @pytest.mark.parametrize("release", ["v1.36", "v1.18", "v1.8"])
 def test_a_case_calls_nobody(release: str, server: Loopback) -> None:
-    settings = extenders(server)
+    settings = extenders(server, tlsConfig={"caFile": "/does/not/exist"}, enableHTTPS=True)
     configured = (
         config(extenders=settings)
         if release == "v1.36"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 _EXTENDER_KEYS = frozenset({"extenders", "extenderconfigs"})
 _HARMLESS_FIELDS = frozenset({"urlprefix", "managedresources"})
+_TLS_FIELD = "tlsconfig"
 _HTTP_URL = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
 _USERINFO = re.compile(r"^((?:[A-Za-z][A-Za-z0-9+.-]*:)?//)?([^/?#]*)@")
 
@@ -68,6 +69,24 @@ def _silenced(extenders: list[Any], urls: list[str]) -> list[Any]:
 def is_http(url: str) -> bool:
     """Whether a call to the URL can succeed at all."""
     return _HTTP_URL.match(url) is not None
+
+
+def without_tls(document: object) -> object:
+    """The configuration without the `tlsConfig` of its extenders, so that it can be validated without reading files."""
+    if not isinstance(document, Mapping):
+        return document
+    return {
+        key: [_without_tls_config(extender) for extender in value]
+        if str(key).lower() in _EXTENDER_KEYS and isinstance(value, list)
+        else value
+        for key, value in document.items()
+    }
+
+
+def _without_tls_config(extender: object) -> object:
+    if not isinstance(extender, Mapping):
+        return extender
+    return {key: value for key, value in extender.items() if str(key).lower() != _TLS_FIELD}
 
 
 def public_url(url: str) -> str:
