@@ -22,6 +22,7 @@ from podium.engine import Scheduler
 from podium.engine.release import CURRENT, DEFAULT_PROVIDER, AnyRelease, Config, Options, release_of
 from podium.errors import InputError, PodiumError, os_problem
 from podium.framework import Registry
+from podium.input_files import open_input
 from podium.manifests import load
 from podium.manifests.files import GZIP_MAGIC, STDIN, stdin
 from podium.model import Pod
@@ -136,7 +137,7 @@ def _lines(source: str, name: str) -> Iterator[bytes]:
 
 
 def _opened(source: str) -> AbstractContextManager[IO[bytes]]:
-    return nullcontext(stdin()) if source == STDIN else open(source, "rb")
+    return nullcontext(stdin()) if source == STDIN else open_input(source)
 
 
 def _unpacked_lines(stream: IO[bytes], name: str) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ from podium.cli import options
 from podium.cli.inputs import READING
 from podium.cli.options import with_options
 from podium.errors import InputError
-from podium.manifests.files import MAX_INPUT
+from podium.input_files import MAX_INPUT
 
 from .running import EXAMPLE, run
 

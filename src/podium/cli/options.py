@@ -149,8 +149,12 @@ Strict = Annotated[
 ]
 NoWarn = Annotated[bool, typer.Option("--no-warn", help="Do not print warnings about the input.")]
 MaxInput = Annotated[
-    str,
-    typer.Option("--max-input", metavar="SIZE", help="Refuse a file of more than this, unpacked, such as 512Mi."),
+    str | None,
+    typer.Option(
+        "--max-input",
+        metavar="SIZE",
+        help="Refuse a file of more than this, unpacked, such as 512Mi; by default 4Gi, and 1Gi for gzip and pipes.",
+    ),
 ]
 
 
@@ -247,7 +251,7 @@ class AllSchedulerOptions(TiesByRelease):
 READING_OPTIONS = {
     "strict": (Strict, False),
     "no_warn": (NoWarn, False),
-    "max_input": (MaxInput, "4Gi"),
+    "max_input": (MaxInput, None),
 }
 """The additional options of commands that read a cluster: how to read it."""
 
@@ -290,11 +294,11 @@ def _reading(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that control how input is read."""
 
     @wraps(command)
-    def reads(*, strict: bool, no_warn: bool, max_input: str, **arguments: Any) -> Any:
+    def reads(*, strict: bool, no_warn: bool, max_input: str | None, **arguments: Any) -> Any:
         from podium.cli.inputs import READING, ReadingOptions, read_size
-        from podium.manifests.files import MAX_INPUT
+        from podium.input_files import MAX_INPUT
 
-        allowed = MAX_INPUT.set(read_size(max_input, "--max-input"))
+        allowed = MAX_INPUT.set(None if max_input is None else read_size(max_input, "--max-input"))
         wanted = READING.set(ReadingOptions(strict=strict, warns=not no_warn))
         shown = NODE_DOMAIN.set("")
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from podium.config.extender_calls import is_http
@@ -31,7 +30,8 @@ from podium.config.types import (
     Profile,
     TLSConfig,
 )
-from podium.errors import ConfigError
+from podium.errors import ConfigError, InputError
+from podium.input_files import read_input
 from podium.model.meta import extended_resource_errors
 from podium.rules import NEWEST_RULES, Rules
 
@@ -127,7 +127,10 @@ def _content(data: bytes, file: str, path: str, problems: Problems) -> bytes | N
     if data or not file:
         return data
     try:
-        return Path(file).read_bytes()
+        return read_input(file)
+    except InputError as error:
+        problems.add(path, f"cannot read {error}")
+        return None
     except OSError as error:
         problems.add(path, f"cannot read {file}: {error.strerror}")
         return None

@@ -17,7 +17,8 @@ import httpx2
 
 from podium.config.extender_calls import password_of, public_url
 from podium.config.types import DEFAULT_EXTENDER_TIMEOUT
-from podium.errors import ConfigError, ExtenderError
+from podium.errors import ConfigError, ExtenderError, InputError
+from podium.input_files import read_input
 from podium.wording import one_line
 
 if TYPE_CHECKING:
@@ -93,7 +94,9 @@ def _data_or_file(data: bytes, file: str, field: str, where: str) -> bytes:
     if data:
         return data
     try:
-        return Path(file).read_bytes()
+        return read_input(file)
+    except InputError as error:
+        raise ConfigError([f"{field} {error}"], where) from None
     except OSError as error:
         raise ConfigError([f"{field} {file!r} cannot be read: {error.strerror}"], where) from None
 

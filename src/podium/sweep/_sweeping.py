@@ -15,6 +15,7 @@ import msgspec
 from podium.answers.search_space import OPTUNA_BATCH, load_optuna
 from podium.answers.trials import Workers
 from podium.errors import InputError, os_problem
+from podium.input_files import open_input
 from podium.sweep._inputs import Inputs, check_goal, run_digest
 from podium.sweep._spec import SEED, Goal, Point, SweepSpec, grid_size
 from podium.sweep.running import Numbers, RunOutcome, SharedInputs
@@ -25,6 +26,18 @@ if TYPE_CHECKING:
     from optuna.study import Study
 
 NAME = "journal.jsonl"
+
+
+class JournalRecord(msgspec.Struct, frozen=True):
+    """A line of the journal."""
+
+    run: str
+    numbers: dict[str, int | float | None]
+    """A number that JSON cannot write is null."""
+    error: str
+
+
+_RECORD = msgspec.json.Decoder(JournalRecord)
 
 
 class Journal:
@@ -47,14 +60,16 @@ class Journal:
 
     def _read(self) -> int:
         """Read the runs that are done; returns how many bytes of the file are complete lines."""
-        lines = self._path.read_bytes().split(b"\n")[:-1]
+        with open_input(self._path) as file:
+            lines = file.read().split(b"\n")[:-1]
         try:
             for line in lines:
-                record = msgspec.json.decode(line)
+                record = _RECORD.decode(line)
                 # A failed run is run again.
-                if not record["error"]:
-                    self._done[record["run"]] = RunOutcome(record["numbers"])
-        except (msgspec.DecodeError, KeyError, TypeError):
+                if not record.error:
+                    numbers = {name: math.nan if value is None else value for name, value in record.numbers.items()}
+                    self._done[record.run] = RunOutcome(numbers)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise InputError(
                 "is not a journal that this version of Podium wrote; choose another --out, or delete it",
                 str(self._path),
