@@ -236,7 +236,7 @@ def load_documents(source: Source) -> Iterator[tuple[str, object]]:
                 value = msgspec.json.decode(value)
             except UnicodeDecodeError as error:
                 raise InputError(f"is not UTF-8 text: {error.reason}", document.where) from None
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, RecursionError) as error:
                 raise InputError(f"cannot be read as JSON: {error}", document.where) from None
         yield document.where, value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -239,7 +240,13 @@ class SweepResult:
         kinds = {"run": pyarrow.int64()} | {name: pyarrow.float64() for name in self.measures}
         columns = self.columns()
         schema = pyarrow.schema([(name, kinds.get(name, pyarrow.string())) for name in columns])
-        pyarrow.parquet.write_table(pyarrow.table(columns, schema=schema), path)
+        # A reader finds the old or the new file, never a part.
+        temporary = f"{path}.{os.getpid()}.tmp"
+        try:
+            pyarrow.parquet.write_table(pyarrow.table(columns, schema=schema), temporary)
+            os.replace(temporary, path)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
 
 
 def _float(value: float | None) -> float | None:
