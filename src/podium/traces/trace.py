@@ -24,8 +24,7 @@ from podium.input_files import Unpacked, open_input
 from podium.manifests import Objects, load
 from podium.manifests.files import GZIP_MAGIC
 from podium.model.meta import dns_subdomain_errors, label_value_errors
-from podium.model.objects import HOSTNAME
-from podium.timeline.controllers import WORKLOADS
+from podium.model.objects import HOSTNAME, WORKLOADS
 from podium.wording import counted
 
 Manifest = Mapping[str, Any]
