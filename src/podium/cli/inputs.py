@@ -260,7 +260,11 @@ def check_config(given: ConfigSource, registry: Registry, release: AnyRelease) -
 
 
 def find_config(file: str | None, objects: Objects, release: AnyRelease) -> ConfigSource:
-    """The configuration of a release: a file or, for an old release, a provider; else that among the objects."""
+    """The configuration of a release: a file or, for an old release, a provider; else that among the objects.
+
+    Extenders are called only if the user named the file: what comes with the objects makes Podium call nobody.
+    """
+    from podium.config.extender_calls import is_http, without_calls
     from podium.engine.release import PROVIDERS, Options, release_of
     from podium.errors import InputError
     from podium.manifests import load_documents
@@ -271,22 +275,27 @@ def find_config(file: str | None, objects: Objects, release: AnyRelease) -> Conf
         if document is not None and not chosen.knows(document):
             warn(f"{where}: is not a configuration of {chosen.name}, which uses its defaults instead")
             document = None
-        return ConfigSource(document, where)
+        uncalled = without_calls(document)
+        if uncalled.urls:
+            warn(f"{where}: {uncalled.warning}; have them called by naming the configuration with --config")
+        return ConfigSource(uncalled.document, where)
     if file in PROVIDERS and chosen.is_old:
         return ConfigSource(None, file, Options(provider=file))
     documents = list(load_documents(file))
     if len(documents) != 1:
         raise InputError(f"has {len(documents)} documents; a configuration is one {chosen.reads}", file)
-    return ConfigSource(documents[0][1], file)
+    document = documents[0][1]
+    if urls := [url for url in without_calls(document).urls if is_http(url)]:
+        remark(f"{file}: pods and nodes are sent to {counted(len(urls), 'extender')}: {', '.join(urls)}")
+    return ConfigSource(document, file)
 
 
 def _mention_uncallable(config: KubeSchedulerConfiguration, where: str) -> None:
     """Warn about extenders that kube-scheduler accepts although no call can succeed."""
+    from podium.config.extender_calls import public_url
     from podium.config.parse import uncallable
 
     for extender in uncallable(config.extenders):
-        from podium.extenders.transport import public_url
-
         url = public_url(extender.url_prefix)
         warn(f"{where}: extenders: urlPrefix {url!r} is not an http:// or https:// URL, so every call to it fails")
 

@@ -13,6 +13,7 @@ from podium.answers.scenario import BASE, Manifest, Scenario, documents_of, one_
 from podium.answers.score_settings import NO_SETTINGS
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
+from podium.config.extender_calls import names_extenders
 from podium.engine.release import CURRENT, AnyRelease, Release, release_of
 from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError
@@ -24,7 +25,6 @@ from podium.workloads import expand_workloads
 
 POSTED = "the posted cluster"
 POSTED_CONFIG = "the posted configuration"
-NAMES_EXTENDERS = frozenset({"extenders", "extenderconfigs"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +153,6 @@ def _without_extenders(document: object, where: str) -> Mapping[str, Any] | None
         return None
     if not isinstance(document, Mapping):
         raise InputError(f"{where} is not an object")
-    for key, value in document.items():
-        if str(key).lower() in NAMES_EXTENDERS and value:
-            raise InputError(f"{where} names extenders, which this server does not call: leave them out")
+    if names_extenders(document):
+        raise InputError(f"{where} names extenders, which this server does not call: leave them out")
     return document
