@@ -150,8 +150,12 @@ Strict = Annotated[
 ]
 NoWarn = Annotated[bool, typer.Option("--no-warn", help="Do not print warnings about the input.")]
 MaxInput = Annotated[
-    str,
-    typer.Option("--max-input", metavar="SIZE", help="Refuse a file of more than this, unpacked, such as 512Mi."),
+    str | None,
+    typer.Option(
+        "--max-input",
+        metavar="SIZE",
+        help="Refuse a file of more than this, unpacked, such as 512Mi; by default 4Gi, and 1Gi for gzip and pipes.",
+    ),
 ]
 
 
@@ -176,6 +180,23 @@ class Source(ClusterSource):
     """The source of the objects: files, or a live cluster."""
 
     verbose: Verbose = False
+
+
+ScenarioFile = Annotated[
+    str | None,
+    typer.Option(
+        "--scenario",
+        metavar="FILE",
+        help="Ask about the cluster in a scenario: after its steps, with its release, configuration and weights.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScenarioSource(Source):
+    """The source of the objects, and a scenario to see them in."""
+
+    scenario: ScenarioFile = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,11 +311,11 @@ def _reading(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the option that limits the size of every file that the command reads."""
 
     @wraps(command)
-    def reads(*, max_input: str, **arguments: Any) -> Any:
+    def reads(*, max_input: str | None, **arguments: Any) -> Any:
         from podium.cli.inputs import read_size
-        from podium.manifests.files import MAX_INPUT
+        from podium.input_files import MAX_INPUT
 
-        allowed = MAX_INPUT.set(read_size(max_input, "--max-input"))
+        allowed = MAX_INPUT.set(None if max_input is None else read_size(max_input, "--max-input"))
         shown = NODE_DOMAIN.set("")
         try:
             return command(**arguments)
@@ -303,6 +324,6 @@ def _reading(command: Callable[..., Any]) -> Callable[..., Any]:
             MAX_INPUT.reset(allowed)
 
     own = inspect.signature(command)
-    parameters = [*own.parameters.values(), _option("max_input", MaxInput, "4Gi")]
+    parameters = [*own.parameters.values(), _option("max_input", MaxInput, None)]
     vars(reads)["__signature__"] = own.replace(parameters=parameters)
     return reads
