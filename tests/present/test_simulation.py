@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from builders import make_node, make_pod
+from podium.answers.simulation import PlacedClaim, Simulation, simulate
 from podium.cluster import Cluster
-from podium.engine import PlacedClaim, Simulation, simulate
 from podium.model import Object, Pod
 from podium.present.simulation import to_document, to_lines, to_rows, workloads
 from storage_objects import bound, make_claim, make_class, make_volume, pod_with, uses

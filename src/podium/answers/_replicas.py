@@ -9,9 +9,9 @@ from itertools import count
 
 from msgspec.structs import replace
 
+from podium.answers.simulation import in_queue_order
 from podium.cluster import Cluster
 from podium.engine import Scheduler
-from podium.engine.simulation import in_queue_order
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.manifests.workloads import (
     Expansion,

@@ -16,11 +16,11 @@ from podium.answers._rollout_controllers import (
     DeploymentController,
     StatefulSetController,
 )
+from podium.answers.simulation import Amounts, Placement, Simulation, in_queue_order, requested_by_node, simulation_of
 from podium.cluster import Cluster
-from podium.engine import Placement, Scheduler, Simulation
+from podium.engine import Scheduler
 from podium.engine.release import release_of
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
-from podium.engine.simulation import Amounts, in_queue_order, requested_by_node, simulation_of
 from podium.manifests import Objects, expand_workloads, workload_of
 from podium.manifests.apply import Applied
 from podium.manifests.replacement import ROLLED_OUT, is_ready, kept_on_purpose, newest_time, with_changes_carried_out

@@ -14,7 +14,7 @@ from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
     from podium.answers.rollout import ChangedObject, RolloutStep
-    from podium.engine import Simulation
+    from podium.answers.simulation import Simulation
     from podium.engine.scheduler import SchedulerOptions
     from podium.manifests import Objects
     from podium.present.text import Line
@@ -112,11 +112,10 @@ def _scaled(objects: Objects, bound: Bound | None) -> Objects:
 
 def _at_once(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> Simulated:
     from podium.answers.rollout import changed_objects, requested_before
+    from podium.answers.simulation import simulate, simulation_of
     from podium.cli.inputs import mention
     from podium.cli.output import progress
     from podium.cluster import Cluster
-    from podium.engine import simulate
-    from podium.engine.simulation import simulation_of
     from podium.manifests import expand_workloads
     from podium.manifests.replacement import with_changes_carried_out
 

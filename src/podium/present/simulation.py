@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from podium.answers.rollout import ChangedObject, RolloutStep
-from podium.engine import PlacedClaim, Placement, Simulation, Usage
+from podium.answers.simulation import PlacedClaim, Placement, Simulation, Usage
 from podium.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from podium.present import API_VERSION, to_csv
 from podium.present.explanation import NAMED, TOP, WIDTH

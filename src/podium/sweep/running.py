@@ -17,10 +17,10 @@ from msgspec import Struct
 
 from podium.answers.compare import timeline_numbers
 from podium.answers.measures import measure
+from podium.answers.simulation import Simulation, simulate
 from podium.answers.trials import Workers, function_named, interrupts_held_back
 from podium.autoscaling import scaled
 from podium.cluster import Cluster
-from podium.engine import Simulation, simulate
 from podium.engine.release import CURRENT
 from podium.errors import InputError, PodiumError
 from podium.manifests import Objects, expand_workloads

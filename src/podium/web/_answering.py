@@ -14,7 +14,8 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from podium import answers
-from podium.engine import Scheduler, simulate
+from podium.answers.simulation import simulate
+from podium.engine import Scheduler
 from podium.engine.release import AnyRelease, Release, release_of
 from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError, PodiumError

@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
+from podium.answers.simulation import Usage
 from podium.cluster import PodInfo
-from podium.engine import Scheduler, Usage
+from podium.engine import Scheduler
 from podium.engine.decision import Decision, ranking
 from podium.engine.release import OLD_RELEASES
 from podium.errors import InputError

@@ -19,11 +19,12 @@ from podium import answers
 from podium.answers.capacity import add_nodes
 from podium.answers.disruption import checked
 from podium.answers.search_space import SHAPE_AT, ConfigurationSpace, has_shape
+from podium.answers.simulation import simulate
 from podium.cluster import Cluster
 from podium.cluster.columns import NO_ROWS, Ints
 from podium.config import KubeSchedulerConfiguration
 from podium.config.profiles import MULTI_POINT
-from podium.engine import Scheduler, simulate
+from podium.engine import Scheduler
 from podium.engine.release import CURRENT, AnyRelease, Release, release_of
 from podium.errors import InputError, PodiumError
 from podium.framework import Registry

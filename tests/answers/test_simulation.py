@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from builders import make_config, make_node, make_object, make_pod
+from podium.answers.simulation import Placement, Simulation, simulate
 from podium.cluster import Cluster
-from podium.engine import Placement, Simulation, simulate
 from podium.framework import QueueSortPlugin, Registry
 from podium.model import Pod
 from podium.plugins import IN_TREE
