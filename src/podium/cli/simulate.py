@@ -43,6 +43,9 @@ def simulate(
         Bound | None,
         typer.Option("--hpa", help="Scale what a HorizontalPodAutoscaler targets to its maximum or minimum."),
     ] = None,
+    preempt: Annotated[
+        bool, typer.Option("--preempt/--no-preempt", help="Whether pods may evict others of a lower priority for room.")
+    ] = True,
     events: Events = None,
     until: Until = None,
     log: Log = None,
@@ -56,7 +59,8 @@ def simulate(
 ) -> int:
     """Place everything that is pending, workloads without pods included, and show how full the nodes get.
 
-    Pods are decided by priority, then creation, then as they stand in the input. Exit code 1 if something does not fit.
+    Pods are decided by priority, then creation, then as they stand in the input; a pod that fits nowhere evicts pods of
+    a lower priority if that helps, as in a cluster. Exit code 1 if a pod ends up without a node.
     An object of a later -f is applied over that of an earlier one, and what that changes is shown first.
     With --timeline, pods come, run and go, nodes join and fail, over simulated time.
     """
@@ -65,7 +69,12 @@ def simulate(
 
     chosen = TimelineOptions(events, until, log, samples, plot, snapshot_at, snapshot, resume, node_groups)
     if any(chosen):
-        unwanted = {"--html": html is not None, "--rollout": stepwise, "--hpa": hpa is not None}
+        unwanted = {
+            "--html": html is not None,
+            "--rollout": stepwise,
+            "--hpa": hpa is not None,
+            "--no-preempt": not preempt,
+        }
         for option in (*(name for name, given in unwanted.items() if given), *([] if deciding.cache else [NO_CACHE])):
             more = "; --plot draws one" if option == "--html" else ""
             raise typer.BadParameter(f"cannot be used with --timeline{more}", param_hint=option)
@@ -73,7 +82,7 @@ def simulate(
     registry = registry_with(deciding.plugins)
     objects = _scaled(read_objects(source, carry_out=False), hpa)
     settings = scheduler_options(deciding, objects, registry)
-    found = (_step_by_step if stepwise else _at_once)(objects, settings, verbose=source.verbose)
+    found = (_step_by_step if stepwise else _at_once)(objects, settings, preempt=preempt, verbose=source.verbose)
     if not write_report(html, lambda: _page(found)):
         _show(found, output, objects.unchanged, everything=everything)
     return 0 if found.simulation.fits and not any(change.stuck for change in found.changes) else 1
@@ -110,9 +119,9 @@ def _scaled(objects: Objects, bound: Bound | None) -> Objects:
     return scaled_by_autoscalers(objects, bound.value)
 
 
-def _at_once(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> Simulated:
+def _at_once(objects: Objects, settings: SchedulerOptions, *, preempt: bool, verbose: bool) -> Simulated:
     from podium.answers.rollout import changed_objects, requested_before
-    from podium.answers.simulation import simulate, simulation_of
+    from podium.answers.simulation import simulate, with_usage_before
     from podium.cli.inputs import mention
     from podium.cli.output import progress
     from podium.cluster import Cluster
@@ -123,13 +132,13 @@ def _at_once(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> 
     mention(expanded, verbose=verbose, assume_volumes=settings.assume_volumes)
     cluster = Cluster.from_objects(expanded)
     with progress("placing pods", len(cluster.pending)) as advance:
-        simulation = simulate(cluster, config=settings, on_decided=lambda placement: advance())
+        simulation = simulate(cluster, config=settings, preempt=preempt, on_decided=lambda placement: advance())
     if objects.applied:
-        simulation = simulation_of(simulation.placements, requested_before(objects), simulation.cluster)
+        simulation = with_usage_before(simulation, requested_before(objects))
     return Simulated(simulation, changed_objects(objects, simulation), None)
 
 
-def _step_by_step(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> Simulated:
+def _step_by_step(objects: Objects, settings: SchedulerOptions, *, preempt: bool, verbose: bool) -> Simulated:
     from podium.answers.rollout import rollout
     from podium.cli.inputs import mention
     from podium.cli.output import warn

@@ -12,12 +12,20 @@ from podium.cluster.store import claim_names, is_owned_by, made_ready, releases
 from podium.errors import InputError
 from podium.loop.cycle import SchedulerLoop
 from podium.loop.events import Event, EventType
-from podium.manifests.workloads import claims_for
+from podium.manifests.workloads import claims_for, default_storage_class, ephemeral_claims
 from podium.model.devices import ResourceClaim, ResourceClaimTemplate
 from podium.model.meta import Object
-from podium.model.objects import Deployment, Node, PodDisruptionBudget, ReplicaSet
+from podium.model.objects import (
+    Deployment,
+    Node,
+    PersistentVolumeClaim,
+    PodDisruptionBudget,
+    ReplicaSet,
+    StorageClass,
+)
 from podium.model.pod import Pod, ends_with_node
 from podium.model.selectors import cordoned, is_unreachable, uncordoned
+from podium.plugins.storage.claims import claim_name
 from podium.timeline.controllers import (
     UNREACHABLE_TAINTS,
     WORKLOADS,
@@ -59,6 +67,8 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     """How long a drain waits before it tries again to evict pods that a budget protects."""
     sample_every: float = 10.0
     """How often the state of the cluster is sampled."""
+    lifetimes: bool = True
+    """Whether pods end after their lifetime; if not, they run for ever."""
 
     def __post_init__(self) -> None:
         for name in ("recreate_after", "termination", "eviction_after", "drain_retry"):
@@ -95,7 +105,7 @@ class World:
     def settle_in(self) -> None:
         """Register the pods, nodes and budgets that exist at the beginning."""
         for pod in self.loop.pods.values():
-            life = self.history.arrived(pod.key, self.clock.now, lifetime_of(pod))
+            life = self.history.arrived(pod.key, self.clock.now, self._lifetime_of(pod))
             if pod.spec.node_name:
                 self.history.bound(pod.key, pod.spec.node_name, 0, self.clock.now)
                 self._begin(pod, life)
@@ -216,7 +226,7 @@ class World:
         for item in items:
             if isinstance(item, Pod):
                 self._note("create", pod=item.key)
-                self._create(item, lifetime_of(item))
+                self._create(item, self._lifetime_of(item))
             else:
                 self._report(EventType.UPDATE, item)
 
@@ -294,12 +304,25 @@ class World:
             pod, claims = claims_for(pod, self.loop.cluster.store.of(ResourceClaimTemplate).get)
             for claim in claims:
                 self._report(EventType.ADD, claim)
+        self._make_ephemeral_claims(pod)
         self._report(EventType.ADD, pod)
         self.controllers.note(pod)
         self.disruptions.on_pod_updated(pod, is_healthy=self._is_healthy(pod))
         if pod.spec.node_name:
             self.history.bound(pod.key, pod.spec.node_name, 0, self.clock.now)
             self._begin(pod, life)
+
+    def _make_ephemeral_claims(self, pod: Pod) -> None:
+        """Create the claims of generic ephemeral volumes, as their controller does for a new pod."""
+        if not self.surroundings.controllers or all(volume.ephemeral is None for volume in pod.spec.volumes):
+            return
+        store = self.loop.cluster.store
+        for claim in ephemeral_claims(pod, default_storage_class(store.of(StorageClass))):
+            if store.of(PersistentVolumeClaim).get(claim.name, claim.namespace) is None:
+                self._report(EventType.ADD, claim)
+
+    def _lifetime_of(self, pod: Pod) -> float | None:
+        return lifetime_of(pod) if self.surroundings.lifetimes else None
 
     def _update(self, pod: Pod) -> None:
         self._report(EventType.UPDATE, pod)
@@ -352,6 +375,7 @@ class World:
         self.controllers.forget(pod)
         self._report(EventType.DELETE, pod)
         self._release_claims(pod)
+        self._delete_ephemeral_claims(pod)
 
     def _release_claims(self, pod: Pod) -> None:
         """Release the devices of a pod that ended, and delete the claims that were created for it."""
@@ -360,6 +384,15 @@ class World:
             self._report(EventType.UPDATE, after)
         for name in claim_names(pod):
             claim = store.of(ResourceClaim).get(name, pod.namespace)
+            if claim is not None and is_owned_by(claim, pod):
+                self._report(EventType.DELETE, claim)
+
+    def _delete_ephemeral_claims(self, pod: Pod) -> None:
+        """Delete the claims of the generic ephemeral volumes of a pod that ended, and with them their volumes."""
+        store = self.loop.cluster.store
+        for volume in pod.spec.volumes:
+            name = claim_name(pod, volume) if volume.ephemeral is not None else None
+            claim = store.of(PersistentVolumeClaim).get(name, pod.namespace) if name else None
             if claim is not None and is_owned_by(claim, pod):
                 self._report(EventType.DELETE, claim)
 

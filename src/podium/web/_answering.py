@@ -72,7 +72,8 @@ def _explain(question: questions.Explain, subject: Subject) -> Answered:
 def _simulate(question: questions.Simulate, subject: Subject) -> Answered:
     from podium.present.html_reports import simulation_page
 
-    found = simulate(subject.cluster, **_options(question, subject), assume_volumes=question.assume_volumes)
+    options = {**_options(question, subject), "assume_volumes": question.assume_volumes}
+    found = simulate(subject.cluster, **options, preempt=question.preempt)
     return Answered(simulation_report.to_document(found), lambda: simulation_page(found))
 
 
