@@ -6,10 +6,11 @@ usage: python -m bench.dump FILE [NODES PODS]
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from textwrap import indent
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -27,11 +28,16 @@ def write_dump(path: Path, nodes: int = NODES, pods: int = PODS) -> None:
     running = (_pod(k, f"node-{k % nodes:05d}") for k in range(pods - 1))
     items = chain(map(_node, range(nodes)), running, [_waiting()])
     with path.open("wb") as file:
-        file.write(b'{\n    "apiVersion": "v1",\n    "items": [\n')
-        for place, item in enumerate(items):
-            file.write(b",\n" if place else b"")
-            file.write(indent(msgspec.json.format(msgspec.json.encode(item), indent=4).decode(), " " * 8).encode())
-        file.write(b'\n    ],\n    "kind": "List",\n    "metadata": {\n        "resourceVersion": ""\n    }\n}\n')
+        write_list(file, items)
+
+
+def write_list(file: IO[bytes], items: Iterable[Fields]) -> None:
+    """Write a list as kubectl does."""
+    file.write(b'{\n    "apiVersion": "v1",\n    "items": [\n')
+    for place, item in enumerate(items):
+        file.write(b",\n" if place else b"")
+        file.write(indent(msgspec.json.format(msgspec.json.encode(item), indent=4).decode(), " " * 8).encode())
+    file.write(b'\n    ],\n    "kind": "List",\n    "metadata": {\n        "resourceVersion": ""\n    }\n}\n')
 
 
 def _image(app: int) -> str:
@@ -130,7 +136,13 @@ def _pod(k: int, node: str) -> Fields:
         "uid": f"p{k:035x}",
     }
     spec = _pod_spec(app, k) | {"nodeName": node}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": _pod_status(k)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": spec,
+        "status": pod_status(k, _image(app), _resources(app)),
+    }
 
 
 def _waiting() -> Fields:
@@ -146,11 +158,15 @@ def _waiting() -> Fields:
 
 
 def _pod_spec(app: int, k: int) -> Fields:
+    return {**_placement(app), **template_spec(_image(app), _resources(app), k)}
+
+
+def template_spec(image: str, resources: Fields, k: int) -> Fields:
+    """The spec of pod number `k`, of a container with this image and these requests and limits."""
     # The API server gives the volume of the token another name for every pod.
     token = f"kube-api-access-{k * 40503 % (1 << 20):05x}"
     return {
-        **_placement(app),
-        "containers": [_container(app, token)],
+        "containers": [_container(image, resources, token)],
         "dnsPolicy": "ClusterFirst",
         "enableServiceLinks": True,
         "preemptionPolicy": "PreemptLowerPriority",
@@ -201,20 +217,20 @@ def _resources(app: int) -> Fields:
     }
 
 
-def _container(app: int, token: str) -> Fields:
+def _container(image: str, resources: Fields, token: str) -> Fields:
     probe = {
         "failureThreshold": 3,
         "httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"},
         "periodSeconds": 10,
     }
     return {
-        "env": [{"name": f"SETTING_{k}", "value": f"value-{app}-{k}"} for k in range(5)],
-        "image": _image(app),
+        "env": [{"name": f"SETTING_{k}", "value": f"value-{image}-{k}"} for k in range(5)],
+        "image": image,
         "imagePullPolicy": "IfNotPresent",
         "livenessProbe": probe,
         "name": "main",
         "ports": [{"containerPort": 8080, "name": "http", "protocol": "TCP"}],
-        "resources": _resources(app),
+        "resources": resources,
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "File",
         "volumeMounts": [
@@ -223,14 +239,14 @@ def _container(app: int, token: str) -> Fields:
     }
 
 
-def _pod_status(k: int) -> Fields:
+def pod_status(k: int, image: str, resources: Fields) -> Fields:
+    """The status of a running pod, number `k`, of a container with this image and these requests and limits."""
     kinds = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-    resources = _resources(k % APPS)
     container = {
         "allocatedResources": resources["requests"],
         "containerID": f"containerd://{k * 40503:064x}",
-        "image": _image(k % APPS),
-        "imageID": f"registry.example.com/shop/app-{k % APPS}@{_digest(k % APPS)}",
+        "image": image,
+        "imageID": f"{image.partition(':')[0]}@{_digest(len(image))}",
         "lastState": {},
         "name": "main",
         "ready": True,

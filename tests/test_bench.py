@@ -10,6 +10,7 @@ import pytest
 
 from bench.dump import WAITING, write_dump
 from bench.figures import BY_NAME, GROWTH, Figure, growth_name
+from bench.fleet import fleet, write_fleet
 from bench.measure import BrokenError, samples
 from bench.plot import plot
 from bench.reference import Sample
@@ -17,6 +18,9 @@ from bench.report import BEGIN, END, markdown, promises, summary, write_docs
 from bench.results import Baseline, Machine, Result, Results, read_results, write
 from bench.run import choose, main
 from bench.shapes import SHAPES, case
+from podium.answers import audit
+from podium.answers.audit import Finding
+from podium.cluster import Cluster
 from podium.manifests import load
 from podium.model import Node, Pod
 
@@ -83,6 +87,23 @@ def test_the_dump_is_what_kubectl_writes(tmp_path: Path) -> None:
 
 
 # -- comparing -----------------------------------------------------------------------------------------------------
+
+
+def test_the_fleet_is_a_cluster_that_could_run(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.json"
+    with path.open("wb") as file:
+        write_fleet(file, 60, 900)
+    objects = load(path)
+    pods = objects.of(Pod)
+    assert (len(objects.of(Node)), len(pods)) == (60, 900)
+    assert 0 < sum(not pod.spec.node_name for pod in pods) < 120
+    found = audit(Cluster.from_objects(objects), release="v1.37")
+    assert not found.of(Finding.UNFIT)
+    assert not found.of(Finding.UNDECIDED)
+
+
+def test_the_same_numbers_give_the_same_fleet() -> None:
+    assert list(fleet(12, 100, 7)) == list(fleet(12, 100, 7)) != list(fleet(12, 100, 8))
 
 
 def test_a_result_has_the_best_times_and_the_median_ratio() -> None:

@@ -76,3 +76,47 @@ def csv_cell(value: object) -> object:
     if isinstance(value, str) and not value.isprintable():
         return "".join(char if char.isprintable() else repr(char)[1:-1] for char in value)
     return value
+
+
+_TYPES = {
+    "array": "a list",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "null": "nothing",
+    "object": "an object",
+    "str": "a text",
+}
+"""JSON's types, as a decoder names them, in words."""
+
+
+def value_problem(decoder_error: str) -> str:
+    """A decoder's error about a value, in words: the field first, then what is wrong with it.
+
+    `Expected `int`, got `str` - at `$.seed`` becomes `seed must be a whole number, not a text`.
+    """
+    message, at, path = decoder_error.rpartition(" - at `")
+    message, path = (message, path.rstrip("`").lstrip("$").lstrip(".")) if at else (path, "")
+    where = path or "the value"
+    quoted = message.split("`")[1::2]
+    if message.startswith("Object missing required field"):
+        return f"{'.'.join(filter(None, (path, quoted[0])))} is missing"
+    if message.startswith("Object contains unknown field"):
+        return f"{'.'.join(filter(None, (path, quoted[0])))} is not a field that is known here"
+    if message.startswith("Invalid value"):
+        return f"{where} cannot be {message.removeprefix('Invalid value ')}"
+    if ", got " in message and len(quoted) > 1:
+        wanted, given = (
+            " or ".join(_TYPES.get(part.strip(), part.strip()) for part in each.split("|"))
+            for each in (quoted[0], quoted[1])
+        )
+        return f"{where} must be {wanted}, not {given}"
+    if " of length >= " in message:
+        least = message.rpartition(" ")[2]
+        return f"{where} is empty" if least == "1" else f"{where} needs at least {least}"
+    if " of length <= " in message:
+        return f"{where} is longer than {int(message.rpartition(' ')[2]):,}"
+    for sign, words in ((" >= ", "at least"), (" <= ", "at most"), (" > ", "more than"), (" < ", "less than")):
+        if sign in message:
+            return f"{where} must be {words} {message.rpartition(sign)[2]}"
+    return f"{path}: {message}" if path else message

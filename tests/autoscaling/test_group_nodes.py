@@ -12,17 +12,12 @@ from msgspec.structs import replace as with_fields
 
 from autoscaling.scaling import group
 from builders import make_node, make_object, make_pod
-from podium.autoscaling import read_node_groups
-from podium.autoscaling._group_nodes import (
-    TrialCluster,
-    is_expendable,
-    member,
-    node_allows_removal,
-    replacement_of,
-    strategy_allows_eviction,
-    try_removal,
-)
-from podium.autoscaling._groups import NodeGroups
+from podium.autoscaling import NodeGroup, read_node_groups
+from podium.autoscaling._group_nodes import may_be_moved, member, try_removal
+from podium.autoscaling._trial_cluster import TrialCluster, replacement_of
+from podium.autoscaling.cluster_autoscaler import ClusterAutoscaler
+from podium.autoscaling.karpenter import Karpenter
+from podium.autoscaling.strategy import Strategy
 from podium.cluster import Cluster
 from podium.cluster.store import Store
 from podium.engine import Scheduler
@@ -34,11 +29,30 @@ DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "log", "uid"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 
+def read(folder: Path, **fields: Any) -> tuple[NodeGroup, Strategy]:
+    file = folder / "groups.yaml"
+    file.write_text(yaml.safe_dump({"groups": [group()], **fields}))
+    groups = read_node_groups(str(file))
+    return groups.groups[0], groups.settings.strategy
+
+
 @pytest.fixture
-def groups(tmp_path: Path) -> NodeGroups:
-    file = tmp_path / "groups.yaml"
-    file.write_text(yaml.safe_dump({"groups": [group()]}))
-    return read_node_groups(str(file))
+def pool(tmp_path: Path) -> NodeGroup:
+    return read(tmp_path)[0]
+
+
+@pytest.fixture
+def autoscaler(tmp_path: Path) -> ClusterAutoscaler:
+    strategy = read(tmp_path)[1]
+    assert isinstance(strategy, ClusterAutoscaler)
+    return strategy
+
+
+@pytest.fixture
+def karpenter(tmp_path: Path) -> Karpenter:
+    strategy = read(tmp_path, strategy="karpenter")[1]
+    assert isinstance(strategy, Karpenter)
+    return strategy
 
 
 def pod(name: str = "web", annotations: dict[str, str] | None = None, **fields: Any) -> Pod:
@@ -66,15 +80,14 @@ MOVABLE: dict[str, tuple[Pod, bool, bool]] = {
 
 
 @pytest.mark.parametrize(("one", "by_autoscaler", "by_karpenter"), MOVABLE.values(), ids=MOVABLE)
-def test_which_pods_may_be_moved(one: Pod, by_autoscaler: bool, by_karpenter: bool, groups: NodeGroups) -> None:
-    settings = groups.settings
-    karpenter = replace(settings, strategy="karpenter")
+def test_which_pods_may_be_moved(
+    one: Pod, by_autoscaler: bool, by_karpenter: bool, autoscaler: ClusterAutoscaler, karpenter: Karpenter
+) -> None:
+    assert may_be_moved(one, autoscaler, Disruptions(Store())) is by_autoscaler
+    assert may_be_moved(one, karpenter, Disruptions(Store())) is by_karpenter
 
-    assert strategy_allows_eviction(one, settings, Disruptions(Store())) is by_autoscaler
-    assert strategy_allows_eviction(one, karpenter, Disruptions(Store())) is by_karpenter
 
-
-def test_a_budget_without_disruptions_left_keeps_its_pods(groups: NodeGroups) -> None:
+def test_a_budget_without_disruptions_left_keeps_its_pods(autoscaler: ClusterAutoscaler, karpenter: Karpenter) -> None:
     protected = pod(labels={"app": "web"}, phase="Running")
     disruptions = Disruptions(Store())
     spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
@@ -82,32 +95,30 @@ def test_a_budget_without_disruptions_left_keeps_its_pods(groups: NodeGroups) ->
     assert isinstance(budget, PodDisruptionBudget)
     disruptions.on_budget_updated(budget, [(protected, True)])
 
-    assert not strategy_allows_eviction(protected, groups.settings, disruptions)
+    assert not may_be_moved(protected, autoscaler, disruptions)
+    assert not may_be_moved(protected, karpenter, disruptions)
 
 
-def test_annotations_keep_a_node(groups: NodeGroups) -> None:
+def test_annotations_keep_a_node(autoscaler: ClusterAutoscaler, karpenter: Karpenter) -> None:
     node = make_node("n")
     kept = {name: with_fields(node, metadata=with_fields(node.metadata, annotations={name: "true"})) for name in KEPT}
 
-    assert node_allows_removal(node, groups.settings)
-    assert [node_allows_removal(kept[name], groups.settings) for name in KEPT] == [False, True]
-    assert [node_allows_removal(kept[name], replace(groups.settings, strategy="karpenter")) for name in KEPT] == [
-        True,
-        False,
-    ]
+    assert autoscaler.allows_removal(node)
+    assert [autoscaler.allows_removal(kept[name]) for name in KEPT] == [False, True]
+    assert [karpenter.allows_removal(kept[name]) for name in KEPT] == [True, False]
 
 
 KEPT = ("cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt")
 
 
-def test_pods_of_very_low_priority_are_expendable(groups: NodeGroups) -> None:
-    assert is_expendable(pod(priority=-11), groups.settings)
-    assert not is_expendable(pod(priority=-10), groups.settings)
-    assert not is_expendable(pod(), groups.settings)
-    assert not is_expendable(pod(priority=-11), replace(groups.settings, strategy="karpenter"))
+def test_pods_of_very_low_priority_are_expendable(autoscaler: ClusterAutoscaler, karpenter: Karpenter) -> None:
+    assert autoscaler.is_expendable(pod(priority=-11))
+    assert not autoscaler.is_expendable(pod(priority=-10))
+    assert not autoscaler.is_expendable(pod())
+    assert not karpenter.is_expendable(pod(priority=-11))
 
 
-def test_how_full_a_node_counts(groups: NodeGroups) -> None:
+def test_how_full_a_node_counts(pool: NodeGroup, autoscaler: ClusterAutoscaler) -> None:
     node = make_node("n", cpu="4", memory="16Gi")
     pods = {
         each.key: each
@@ -118,13 +129,13 @@ def test_how_full_a_node_counts(groups: NodeGroups) -> None:
         )
     }
     cluster = Cluster.from_objects([node, *pods.values()])
-    counted = member(cluster, node, groups.groups[0], list(pods.values()), groups.settings)
-    ignoring = replace(groups.settings, ignore_daemonsets_utilization=True)
+    counted = member(cluster, node, pool, list(pods.values()), autoscaler)
+    ignoring = replace(autoscaler, ignore_daemonsets_utilization=True)
 
     assert [each.name for each in counted.pods] == ["half"]
     assert (counted.utilization, counted.is_empty, counted.is_ready) == (0.75, False, True)
     # What a DaemonSet takes is then not offered either: 1 of 2 cpus, as much as of memory.
-    assert member(cluster, node, groups.groups[0], list(pods.values()), ignoring).utilization == 0.5
+    assert member(cluster, node, pool, list(pods.values()), ignoring).utilization == 0.5
 
 
 def tried(*objects: Object) -> tuple[Cluster, TrialCluster]:
@@ -132,19 +143,17 @@ def tried(*objects: Object) -> tuple[Cluster, TrialCluster]:
     return cluster, TrialCluster(cluster, Scheduler, lambda node: [])
 
 
-def moved(node: Node, trial: TrialCluster, groups: NodeGroups, instead: list[Node] | None = None) -> bool:
-    pods = trial.cluster.pods_on(trial.cluster.rows[node.name])
-    one = member(trial.cluster, node, groups.groups[0], pods, groups.settings)
-    return try_removal(trial, one, instead or []) is not None
+def test_a_node_can_go_if_its_pods_fit_elsewhere(pool: NodeGroup, autoscaler: ClusterAutoscaler) -> None:
+    def moved(trial: TrialCluster, *instead: Node) -> bool:
+        pods = trial.cluster.pods_on(trial.cluster.rows["n"])
+        return try_removal(trial, member(trial.cluster, node, pool, pods, autoscaler), instead) is not None
 
-
-def test_a_node_can_go_if_its_pods_fit_elsewhere(groups: NodeGroups) -> None:
     node, small, other = make_node("n", cpu="4"), make_node("small", cpu="2"), make_node("other", cpu="4")
     running = [pod("one"), pod("two", requests={"cpu": "2"})]
 
-    assert not moved(node, tried(node, small, *running)[1], groups)
-    assert moved(node, tried(node, small, other, *running)[1], groups)
-    assert moved(node, tried(node, small, *running)[1], groups, instead=[other])
+    assert not moved(tried(node, small, *running)[1])
+    assert moved(tried(node, small, other, *running)[1])
+    assert moved(tried(node, small, *running)[1], other)
 
 
 def test_a_trial_leaves_the_cluster_as_it_is() -> None:

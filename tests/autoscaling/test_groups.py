@@ -11,6 +11,8 @@ import yaml
 from autoscaling.scaling import group
 from cli.running import run
 from podium.autoscaling import read_node_groups
+from podium.autoscaling.cluster_autoscaler import ClusterAutoscaler
+from podium.autoscaling.karpenter import Karpenter
 from podium.errors import InputError
 
 
@@ -22,18 +24,20 @@ def written(folder: Path, **fields: Any) -> str:
 
 def test_the_defaults_are_those_of_cluster_autoscaler(tmp_path: Path) -> None:
     settings = read_node_groups(written(tmp_path)).settings
-    assert (settings.strategy, settings.expanders) == ("cluster-autoscaler", ("least-waste",))
-    assert (settings.scan_interval, settings.scale_down_unneeded_time) == (10, 600)
-    assert (settings.scale_down_delay_after_add, settings.scale_down_delay_after_delete) == (600, 10)
-    assert settings.scale_down_utilization_threshold == 0.5
-    assert (settings.max_scale_down_parallelism, settings.max_drain_parallelism) == (10, 1)
-    assert settings.skip_nodes_with_local_storage
-    assert settings.skip_nodes_with_system_pods
-    assert (settings.new_pod_scale_up_delay, settings.scale_down_non_empty_candidates_count) == (0, 30)
-    assert (settings.scale_down_enabled, settings.ignore_daemonsets_utilization) == (True, False)
-    assert settings.expendable_pods_priority_cutoff == -10
-    assert (settings.scale_down_unready_time, settings.scale_down_gpu_utilization_threshold) == (1200, 0.5)
-    assert not settings.ignore_mirror_pods_utilization
+    strategy = settings.strategy
+    assert isinstance(strategy, ClusterAutoscaler)
+    assert settings.expanders == ("least-waste",)
+    assert (settings.scan_interval, strategy.scale_down_unneeded_time) == (10, 600)
+    assert (strategy.scale_down_delay_after_add, strategy.scale_down_delay_after_delete) == (600, 10)
+    assert strategy.scale_down_utilization_threshold == 0.5
+    assert (strategy.max_scale_down_parallelism, strategy.max_drain_parallelism) == (10, 1)
+    assert strategy.skip_nodes_with_local_storage
+    assert strategy.skip_nodes_with_system_pods
+    assert (settings.new_pod_scale_up_delay, strategy.scale_down_non_empty_candidates_count) == (0, 30)
+    assert (settings.scale_down_enabled, strategy.ignore_daemonsets_utilization) == (True, False)
+    assert strategy.expendable_pods_priority_cutoff == -10
+    assert (strategy.scale_down_unready_time, strategy.scale_down_gpu_utilization_threshold) == (1200, 0.5)
+    assert not strategy.ignore_mirror_pods_utilization
 
 
 CONSOLIDATING = {"strategy": "karpenter"}
@@ -158,7 +162,9 @@ def test_a_directory_is_no_file_of_groups(tmp_path: Path) -> None:
 
 def test_karpenter_may_never_consolidate(tmp_path: Path) -> None:
     file = written(tmp_path, strategy="karpenter", consolidateAfter="Never")
-    assert not read_node_groups(file).settings.scale_down_enabled
+    strategy = read_node_groups(file).settings.strategy
+    assert isinstance(strategy, Karpenter)
+    assert strategy.consolidate_after is None
 
 
 @pytest.mark.parametrize(

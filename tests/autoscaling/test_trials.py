@@ -17,7 +17,10 @@ from cluster.facts import facts
 from device_objects import make_claim, make_class, make_slice, using
 from podium import Timeline, load
 from podium.autoscaling import Autoscaler, read_node_groups
-from podium.autoscaling._group_nodes import CloudProvider, Member, OnlyNodes, TrialCluster
+from podium.autoscaling._cloud_provider import CloudProvider
+from podium.autoscaling._group_nodes import Member
+from podium.autoscaling._only_nodes import OnlyNodes
+from podium.autoscaling._trial_cluster import TrialCluster
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.loop import SchedulerLoop

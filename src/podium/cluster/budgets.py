@@ -168,16 +168,19 @@ class BudgetHealth:
 
     def __init__(self, cluster: Cluster) -> None:
         self._budgets = {budget.key: Budget.of(budget) for budget in cluster.store.of(PodDisruptionBudget)}
-        pods = [*(pod for pod, _ in cluster.placed()), *cluster.pending.values()]
-        self._covered = {
-            key: [pod for pod in pods if budget.covers(pod) and not pod.terminating]
-            for key, budget in self._budgets.items()
-        }
+        self._in_namespace: dict[str, list[str]] = {}
+        for key, budget in self._budgets.items():
+            self._in_namespace.setdefault(budget.object.namespace, []).append(key)
+        self._covered: dict[str, list[Pod]] = {key: [] for key in self._budgets}
+        for pod in (*(pod for pod, _ in cluster.placed()), *cluster.pending.values()):
+            if not pod.terminating:
+                for key in self.of(pod):
+                    self._covered[key].append(pod)
         self._owners = {key: Counter(map(owner_of, found)) for key, found in self._covered.items()}
 
     def of(self, pod: Pod) -> list[str]:
         """The budgets that cover a pod, as namespace/name."""
-        return [key for key, budget in self._budgets.items() if budget.covers(pod)]
+        return [key for key in self._in_namespace.get(pod.namespace, ()) if self._budgets[key].covers(pod)]
 
     def health(self, name: str, cluster: Cluster) -> Health:
         """The health of a budget on a cluster."""

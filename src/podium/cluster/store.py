@@ -42,6 +42,11 @@ class Store:
         shelf = self._kinds.get(kind)
         return shelf is not None and len(shelf) > 0
 
+    def __iter__(self) -> Iterator[Object]:
+        """All objects, kind by kind."""
+        for shelf in self._kinds.values():
+            yield from shelf
+
     def put(self, item: Object) -> None:
         self.of(type(item)).put(item)
         self._changed(item)
