@@ -23,14 +23,12 @@ PATIENCE = 1800.0
 
 @dataclass(slots=True)
 class PodOutcome:
-    """What became of one pod. A pod that its controller creates again, whatever its new name, is still the same."""
+    """What became of one pod. A pod that its controller creates again keeps its name here, and is still the same."""
 
-    key: str
-    """The name of the pod, or of the last one that replaced it."""
     node: str | None = None
     """Its node at the end; None if it has none."""
-    exists: bool = True
-    """Whether it exists at the end: a pod without a controller does not come back."""
+    pod: Pod | None = None
+    """The pod as it is at the end; None if it is gone: a pod without a controller does not come back."""
     old_node: str = ""
     """The first node that it lost; empty if it lost none."""
     preempted_by: str = ""
@@ -47,8 +45,6 @@ class RestingCluster:
     """What became of the pods that waited or lost their node, by their name at the beginning."""
     log: tuple[Mapping[str, Any], ...]
     """Everything that happened, in order."""
-    roots: Mapping[str, str]
-    """For each pod that replaced another, the name of the first of them."""
     is_settled: bool = True
     """Whether it came to rest; if not, pods evict each other for ever, and this is how things stand after half an
     hour.
@@ -59,11 +55,6 @@ class RestingCluster:
     @property
     def cluster(self) -> Cluster:
         return self.scheduler.cluster
-
-    def pod_of(self, outcome: PodOutcome) -> Pod | None:
-        """The pod as it is at the end; None if it is gone."""
-        found = self.cluster.find_pod(outcome.key)
-        return None if found is None or not outcome.exists else found[0]
 
     def why_pending(self, pod: Pod) -> tuple[str, str]:
         """Why a pod has no node, and the plugin that failed on it if that is the reason."""
@@ -100,31 +91,22 @@ def run_to_rest(
     timeline = Timeline.of_cluster(loop, events)
     try:
         result = timeline.run(PATIENCE)
-        roots, outcomes = _outcomes(result.log, waiting)
-        for outcome in outcomes.values():
-            found = cluster.find_pod(outcome.key)
-            outcome.exists, outcome.node = found is not None, None if found is None else found[1]
+        outcomes = _outcomes(result.log, waiting)
+        for key, outcome in outcomes.items():
+            outcome.pod, outcome.node = cluster.find_pod(key) or (None, None)
         is_settled = timeline.history.last_change + timeline.keeps_trying <= PATIENCE
         left = {pod: why for pods in result.unfinished_drains.values() for pod, why in pods.items()}
-        yield RestingCluster(loop.scheduler, outcomes, result.log, roots, is_settled, left)
+        yield RestingCluster(loop.scheduler, outcomes, result.log, is_settled, left)
     finally:
         timeline.close()
 
 
-def _outcomes(log: Iterable[Mapping[str, Any]], waiting: Iterable[Pod]) -> tuple[dict[str, str], dict[str, PodOutcome]]:
-    """The first name of each pod that replaced another, and the outcomes, without what the cluster says at the end."""
-    roots: dict[str, str] = {}
-    outcomes = {pod.key: PodOutcome(pod.key) for pod in waiting}
+def _outcomes(log: Iterable[Mapping[str, Any]], waiting: Iterable[Pod]) -> dict[str, PodOutcome]:
+    """The pods that waited or lost their node, without what the cluster says at the end."""
+    outcomes = {pod.key: PodOutcome() for pod in waiting}
     for record in log:
-        match record["event"]:
-            case "create" if "replaces" in record:
-                root = roots.get(record["replaces"], record["replaces"])
-                roots[record["pod"]] = root
-                outcomes[root].key = record["pod"]
-            case "evict" | "lost":
-                root = roots.get(record["pod"], record["pod"])
-                outcome = outcomes.setdefault(root, PodOutcome(record["pod"]))
-                outcome.old_node = outcome.old_node or record["node"]
-                by = record.get("by", "")
-                outcome.preempted_by = roots.get(by, by)
-    return roots, outcomes
+        if record["event"] in ("evict", "lost"):
+            outcome = outcomes.setdefault(record["pod"], PodOutcome())
+            outcome.old_node = outcome.old_node or record["node"]
+            outcome.preempted_by = record.get("by", "")
+    return outcomes

@@ -29,9 +29,9 @@ from podium.answers.scenario import (
     one_document,
 )
 from podium.answers.score_settings import with_settings
+from podium.answers.simulation import simulate
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
-from podium.engine import simulate
 from podium.engine.release import AnyRelease, release_of
 from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError

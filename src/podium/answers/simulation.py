@@ -268,13 +268,12 @@ def _run(
 
 
 def _placement(pod: Pod, outcome: PodOutcome, resting: RestingCluster, *, messages: bool) -> Placement:
-    current = resting.pod_of(outcome)
     old_node, by = outcome.old_node or None, outcome.preempted_by
-    if current is None:
+    if outcome.pod is None:
         return Placement(pod, None, NOT_CREATED_AGAIN, preempted_by=by, old_node=old_node, is_lost=True)
     message, plugin = "", ""
     if outcome.node is None and messages:
-        message, plugin = resting.why_pending(current)
+        message, plugin = resting.why_pending(outcome.pod)
     return Placement(pod, outcome.node, message, plugin, by, old_node)
 
 

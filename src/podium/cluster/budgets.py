@@ -184,8 +184,15 @@ class BudgetHealth:
 
     def health(self, name: str, cluster: Cluster) -> Health:
         """The health of a budget on a cluster."""
-        healthy = sum(_is_healthy(pod, cluster) for pod in self._covered[name])
+        return self.health_with(name, sum(self.is_healthy(pod, cluster) for pod in self._covered[name]), cluster)
+
+    def health_with(self, name: str, healthy: int, cluster: Cluster) -> Health:
+        """The health of a budget if this many of its pods are healthy."""
         return self._budgets[name].health(healthy, self._owners[name], cluster.store)
+
+    def is_healthy(self, pod: Pod, cluster: Cluster) -> bool:
+        """Whether the pod of this name is healthy on a cluster."""
+        return _is_healthy(pod, cluster)
 
     def refusal(self, pod: Pod, cluster: Cluster) -> str:
         """Why the eviction API refuses to evict a pod; empty if it does not."""

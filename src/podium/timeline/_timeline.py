@@ -111,11 +111,11 @@ class Timeline:
 
     @classmethod
     def of_cluster(cls, loop: SchedulerLoop, events: Iterable[TimedEvent] = ()) -> Timeline:
-        """A simulation of a cluster that has the pods of its workloads already; pods run for ever.
+        """A simulation of a cluster that has the pods of its workloads already.
 
-        It has the default surroundings and takes no samples.
+        Pods run until something removes them, and keep their names when they are created again. It takes no samples.
         """
-        surroundings = Surroundings(sample_every=LONGEST, lifetimes=False)
+        surroundings = Surroundings(sample_every=LONGEST, pods_stay=True, names_stay=True)
         timeline = cls.around(loop, TimelineEvents(tuple(events)), surroundings, latest_moment(loop))
         timeline.world.settle_in()
         return timeline

@@ -67,8 +67,10 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     """How long a drain waits before it tries again to evict pods that a budget protects."""
     sample_every: float = 10.0
     """How often the state of the cluster is sampled."""
-    lifetimes: bool = True
-    """Whether pods end after their lifetime; if not, they run for ever."""
+    pods_stay: bool = False
+    """Whether pods run until the scheduler or an event removes them: no lifetime ends, and no taint evicts."""
+    names_stay: bool = False
+    """Whether a pod that replaces another has its name, instead of a name of its own as in a cluster."""
 
     def __post_init__(self) -> None:
         for name in ("recreate_after", "termination", "eviction_after", "drain_retry"):
@@ -322,7 +324,7 @@ class World:
                 self._report(EventType.ADD, claim)
 
     def _lifetime_of(self, pod: Pod) -> float | None:
-        return lifetime_of(pod) if self.surroundings.lifetimes else None
+        return None if self.surroundings.pods_stay else lifetime_of(pod)
 
     def _update(self, pod: Pod) -> None:
         self._report(EventType.UPDATE, pod)
@@ -349,6 +351,8 @@ class World:
 
     def _recreate(self, pod: Pod, life: Life, after: float) -> None:
         new = self.controllers.replacement(pod) if self.surroundings.controllers else None
+        if new is not None and self.surroundings.names_stay:
+            new = replace(new, metadata=replace(new.metadata, name=pod.name))
         if new is not None:
             self._plan_creation(after, new, life.lifetime, pod)
 
@@ -425,7 +429,7 @@ class World:
 
     def _on_node_deleted(self, node: Node) -> None:
         """Remove a node; the pods on it are lost."""
-        lost = self._on(node.name)
+        lost = sorted(self._on(node.name), key=lambda pod: pod.key)
         self.draining.pop(node.name, None)
         self._report(EventType.DELETE, node)
         for pod in lost:
@@ -478,7 +482,9 @@ class World:
         """Plan the eviction of a pod that does not tolerate its node's taints, unless an earlier one is planned."""
         cluster = self.loop.cluster
         taints = cluster.node(life.node).spec.taints if life.node in cluster.rows else []
-        seconds = seconds_tolerated(pod.spec.tolerations, taints, self.surroundings.eviction_after) if taints else None
+        seconds = None
+        if taints and not self.surroundings.pods_stay:
+            seconds = seconds_tolerated(pod.spec.tolerations, taints, self.surroundings.eviction_after)
         if seconds is None:
             self.leaving.pop(pod.key, None)
         elif self.leaving.get(pod.key, float("inf")) > self.clock.now + seconds:
