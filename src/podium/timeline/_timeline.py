@@ -110,12 +110,15 @@ class Timeline:
         return timeline
 
     @classmethod
-    def of_cluster(cls, loop: SchedulerLoop, events: Iterable[TimedEvent] = ()) -> Timeline:
+    def of_cluster(
+        cls, loop: SchedulerLoop, events: Iterable[TimedEvent] = (), surroundings: Surroundings | None = None
+    ) -> Timeline:
         """A simulation of a cluster that has the pods of its workloads already.
 
-        Pods run until something removes them, and keep their names when they are created again. It takes no samples.
+        By default, pods run until something removes them, keep their names when they are created again, and no samples
+        are taken.
         """
-        surroundings = Surroundings(sample_every=LONGEST, pods_stay=True, names_stay=True)
+        surroundings = surroundings or Surroundings(sample_every=LONGEST, pods_stay=True, names_stay=True)
         timeline = cls.around(loop, TimelineEvents(tuple(events)), surroundings, latest_moment(loop))
         timeline.world.settle_in()
         return timeline
