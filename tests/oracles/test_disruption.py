@@ -31,7 +31,6 @@ def test_an_answer_is_the_timeline_of_its_events(
     found = answer(cluster, lost)
 
     assert whereabouts(found.cluster) == whereabouts(timeline.loop.cluster)
-    pending = [life for life in timeline.history.result(0.0).unplaced]
-    assert len(found.of(Fate.PENDING)) == len(pending)
+    assert len(found.of(Fate.PENDING)) == len(timeline.history.result(0.0).unplaced)
     blocked = {pod for pods in timeline.world.unfinished_drains().values() for pod in pods}
     assert {each.pod for each in found.of(Fate.BLOCKED)} == blocked

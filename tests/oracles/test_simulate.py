@@ -22,8 +22,8 @@ def test_simulate_is_the_loop_run_to_rest(seed: int) -> None:
 
     assert found.is_settled
     assert whereabouts(found.cluster) == whereabouts(timeline.loop.cluster)
-    expected = [life for life in timeline.history.result(0.0).unplaced]
-    assert len([each for each in found.pending if not each.is_lost]) == len(expected)
+    waiting = timeline.history.result(0.0).unplaced
+    assert len([each for each in found.pending if not each.is_lost]) == len(waiting)
 
 
 @given(seeds)

@@ -113,7 +113,7 @@ def test_the_document() -> None:
 
     assert (document["apiVersion"], document["kind"]) == ("podium/v1", "Simulation")
     assert document["fits"] is False
-    assert document["pods"] == {"total": 6, "placed": 5, "pending": 1}
+    assert document["pods"] == {"total": 6, "placed": 5, "pending": 1, "preempted": 0}
     assert document["workloads"][0] == {
         "namespace": "shop",
         "workload": "StatefulSet/web",

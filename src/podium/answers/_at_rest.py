@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.structs import replace
+
 from podium.cluster import Cluster
 from podium.config import without_post_filter
 from podium.engine import Scheduler
@@ -87,6 +89,7 @@ def run_to_rest(
     half an hour.
     """
     waiting = list(waiting)
+    _bind_assumed(cluster)
     loop = SchedulerLoop(cluster, options, waiting=waiting)
     timeline = Timeline.of_cluster(loop, events)
     try:
@@ -99,6 +102,13 @@ def run_to_rest(
         yield RestingCluster(loop.scheduler, outcomes, result.log, is_settled, left)
     finally:
         timeline.close()
+
+
+def _bind_assumed(cluster: Cluster) -> None:
+    """Give the pods that a scheduler placed, without binding them, the name of their node, as the loop expects."""
+    for pod, node in list(cluster.placed()):
+        if pod.spec.node_name != node:
+            cluster.update(replace(pod, spec=replace(pod.spec, node_name=node)))
 
 
 def _outcomes(log: Iterable[Mapping[str, Any]], waiting: Iterable[Pod]) -> dict[str, PodOutcome]:
