@@ -28,7 +28,7 @@ from podium.model import (
     Service,
     StatefulSet,
 )
-from podium.plugins.pod_topology_spread import HARD
+from podium.plugins.topology_spread_constraints import HARD
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from podium.cluster import Cluster, NodeInfo
 from podium.engine import Decision, Scheduler
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError, PluginError
-from podium.framework.suggested_change import Obstacle, RejectedNodes
+from podium.framework.obstacle import Obstacle, RejectedNodes
 from podium.lookup import find_nodes
 from podium.manifests import workload_of
 from podium.manifests.workloads import daemon_tolerations, should_run
@@ -28,11 +28,12 @@ from podium.model import DaemonSet, DeviceClass, Node, ObjectMeta, Pod, Resource
 from podium.model.objects import HOSTNAME
 from podium.model.pod import is_of_daemon_set
 from podium.model.quantity import format_quantity
-from podium.model.resources import pod_resources
+from podium.plugins.dynamic_resources.device_selectors import SelectionError, selects
 from podium.plugins.dynamic_resources.inventory import Inventory, inventory_of
 from podium.plugins.dynamic_resources.pools import CandidateDevice, DeviceID, PooledDevice
-from podium.plugins.dynamic_resources.requests import CounterUse, SelectionError, expressions_of, selects
-from podium.rules import NEWEST_RULES, Rules
+from podium.plugins.dynamic_resources.requests import expressions_of
+from podium.plugins.dynamic_resources.shared_counters import CounterUse
+from podium.rules import Rules
 from podium.wording import counted
 
 
@@ -352,7 +353,7 @@ class _Room:
     def __init__(self, cluster: Cluster, pods: Sequence[Pod], templates: Sequence[NodeTemplate]) -> None:
         self._asked: Counter[str] = Counter()
         for pod in pods:
-            self._asked.update(pod_resources(pod).requests)
+            self._asked.update(cluster.info_of(pod).resources.requests)
         self._offers = [self._offer(cluster.fork(), template.node) for template in templates]
 
     def _offer(self, cluster: Cluster, template: Node) -> dict[str, int]:
@@ -552,7 +553,7 @@ class Devices:
         }
 
 
-def devices(cluster: Cluster, rules: Rules = NEWEST_RULES) -> Devices:
+def devices(cluster: Cluster, rules: Rules) -> Devices:
     """The devices in the cluster, by the rules of a release."""
     inventory = inventory_of(cluster, rules)
     holders = _holders(cluster)

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from podium.answers._at_rest import PodOutcome, RestingCluster, run_to_rest, without_preemption
 from podium.answers._replicas import Recreation
-from podium.answers._why_not import SpecConstraint, spec_constraints
 from podium.answers.measures import domains
+from podium.answers.spec_constraints import SpecConstraint, spec_constraints
 from podium.cluster import Cluster, PodInfo
 from podium.cluster.budgets import BudgetHealth, Health
 from podium.cluster.cluster import TakenOff

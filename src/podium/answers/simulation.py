@@ -17,7 +17,9 @@ from podium.manifests import workload_of
 from podium.memory import collector_relaxed
 from podium.model import CSINode, PersistentVolumeClaim, Pod, StorageClass
 from podium.model.objects import storage_class_of
-from podium.plugins.storage.claims import DRIVERS, SELECTED_NODE, STORAGE, BindableVolumes, claim_name
+from podium.plugins.storage.bindable_volumes import BindableVolumes
+from podium.plugins.storage.claims import SELECTED_NODE, STORAGE, claim_name
+from podium.plugins.storage.csi_translation import DRIVERS
 
 if TYPE_CHECKING:
     import polars

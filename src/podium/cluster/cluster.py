@@ -19,7 +19,7 @@ from podium.cluster.store import EXTENDED_RESOURCE_CLAIM, Images, Store, release
 from podium.errors import InputError
 from podium.memory import RecentlyUsed, collector_paused
 from podium.model import Namespace, Node, Object, Pod, ResourceClaim
-from podium.rules import Rules
+from podium.rules import NEWEST_RULES, Rules
 
 
 class Placed(NamedTuple):
@@ -38,6 +38,8 @@ class TakenOff(NamedTuple):
     node: str
     claims: Sequence[ResourceClaim] = ()
     """The claims that changed with it, as they were before."""
+    info: PodInfo | None = None
+    """Its compiled spec, if it is known."""
 
 
 class Cluster:
@@ -59,7 +61,7 @@ class Cluster:
         self.store = Store()
         self.images = Images()
         self.ports = Ports()
-        self.infos = PodInfos(self.columns)
+        self.infos = PodInfos(self.columns, NEWEST_RULES)
         self.census = Census(self.columns, self.logs[Aspect.LABELS])
         self.resource_states = ResourceStates(self.columns)
         self.groups = LabelGroups(self.columns, self.logs[Aspect.LABELS])
@@ -135,6 +137,17 @@ class Cluster:
     def placed(self) -> Iterator[tuple[Pod, str]]:
         """Every pod on a node, with the node's name."""
         return ((placed.pod, self.names[placed.row]) for placed in self._placed.values())
+
+    def placed_by_kind(self) -> list[tuple[Pod, str]]:
+        """The same as `placed`, with the pods of one compiled spec together.
+
+        Who takes them off and puts them back one by one in this order lets the results kept for a spec follow one
+        changed row at a time.
+        """
+        kinds: dict[PodInfo, list[Placed]] = {}
+        for placed in self._placed.values():
+            kinds.setdefault(placed.info, []).append(placed)
+        return [(placed.pod, self.names[placed.row]) for alike in kinds.values() for placed in alike]
 
     def find_pod(self, key: str) -> tuple[Pod, str | None] | None:
         """A pod by namespace/name, with its node; None if there is no pod with this key."""
@@ -276,8 +289,11 @@ class Cluster:
         Nothing changes for a pod that is on no node.
         """
         taken = self.take_off(pod.key)
+        unbound = replace(pod, spec=replace(pod.spec, node_name="")) if pod.spec.node_name else pod
+        if taken is not None and taken.pod is pod and taken.info is not None:
+            self._compiled[pod.key] = unbound, taken.info
         try:
-            yield replace(pod, spec=replace(pod.spec, node_name="")) if pod.spec.node_name else pod
+            yield unbound
         finally:
             if taken is not None:
                 self.put_back(taken)
@@ -286,7 +302,7 @@ class Cluster:
         """Remove a running pod, and the devices of claims that only it used; None if the pod is on no node."""
         placed = self._placed.get(key)
         if placed is not None:
-            return TakenOff(placed.pod, self.names[placed.row], self.end(placed.pod))
+            return TakenOff(placed.pod, self.names[placed.row], self.end(placed.pod), placed.info)
         for node, pods in self._stranded.items():
             if key in pods:
                 return TakenOff(pods[key], node, self.end(pods[key]))
@@ -294,7 +310,9 @@ class Cluster:
 
     def put_back(self, taken: TakenOff) -> None:
         """Undo `take_off`, whether the pod was bound to its node or only placed there."""
-        if taken.pod.spec.node_name:
+        if taken.info is not None and not taken.info.varies:
+            self.place(taken.pod, self.rows[taken.node], taken.info)
+        elif taken.pod.spec.node_name:
             self.add(taken.pod)
         else:
             self.assume(taken.pod, taken.node)

@@ -17,7 +17,7 @@ from podium.model import Affinity, Pod, PodAffinity, PodAffinityTerm
 from podium.model.pod import has_objects_of_its_own
 from podium.model.resources import ALWAYS, PodResources, counts_by_release, pod_resources, resize_infeasible
 from podium.model.selectors import Labels, Selector, label_selector, with_label_keys_merged
-from podium.rules import NEWEST_RULES, Rules
+from podium.rules import Rules
 
 T = TypeVar("T", bound=type[Any])
 
@@ -159,7 +159,7 @@ def _names_label_keys(pod: Pod) -> bool:
     return any(term.match_label_keys or term.mismatch_label_keys for term in terms)
 
 
-def affinity_terms(pod: Pod, rules: Rules = NEWEST_RULES) -> Terms:
+def affinity_terms(pod: Pod, rules: Rules) -> Terms:
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS
@@ -174,7 +174,7 @@ def affinity_terms(pod: Pod, rules: Rules = NEWEST_RULES) -> Terms:
     return Terms(required(near), required(apart), preferred(near), preferred(apart))
 
 
-def host_ports(pod: Pod, rules: Rules = NEWEST_RULES) -> tuple[HostPort, ...]:
+def host_ports(pod: Pod, rules: Rules) -> tuple[HostPort, ...]:
     """The host ports that the pod uses: those of containers and of init containers that keep running."""
     sidecars = [container for container in pod.spec.init_containers if container.restart_policy == ALWAYS]
     return tuple(
@@ -280,7 +280,7 @@ class PodInfos:
 
     LIMIT = 1 << 17
 
-    def __init__(self, columns: Columns, rules: Rules = NEWEST_RULES) -> None:
+    def __init__(self, columns: Columns, rules: Rules) -> None:
         self._columns, self.rules = columns, rules
         self._known: RecentlyUsed[PodInfo] = RecentlyUsed(self.LIMIT)
         self._specs: RecentlyUsed[bytes] = RecentlyUsed(self.LIMIT)

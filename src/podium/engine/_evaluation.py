@@ -405,9 +405,6 @@ def _unsatisfied(plugins: Sequence[str]) -> str:
     return f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}] simultaneously"
 
 
-NOBODY = Pod()
-
-
 class ExtenderRound:
     """Calls the extenders that are interested in one pod, and keeps their answers."""
 
@@ -416,7 +413,7 @@ class ExtenderRound:
         *("dropped", "rejections", "returned_by", "scores", "unasked"),
     )
 
-    def __init__(self, extenders: Sequence[Extender] = (), pod: Pod = NOBODY, rules: Rules = NEWEST_RULES) -> None:
+    def __init__(self, extenders: Sequence[Extender], pod: Pod, rules: Rules) -> None:
         self._pod, self._rules = pod, rules
         self._interested = [extender for extender in extenders if extender.is_interested(pod)]
         self.rejections: list[tuple[int, Status]] = []
@@ -541,5 +538,5 @@ def _warn(message: str) -> None:
     warnings.warn(message, ExtenderWarning, stacklevel=2)
 
 
-NO_EXTENDERS = ExtenderRound()
+NO_EXTENDERS = ExtenderRound((), Pod(), NEWEST_RULES)
 """Used when no extenders are configured."""

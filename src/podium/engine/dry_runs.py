@@ -15,13 +15,15 @@ from podium.cluster import Cluster
 from podium.cluster.cluster import Placed, PodTrial
 from podium.cluster.columns import Ints
 from podium.engine._evaluation import Evaluation
-from podium.engine._recheck import Nominations, RowChangeLog, RowChangeReader, recheck_of
+from podium.engine._nominations import Nominations
+from podium.engine._recheck import recheck_of
+from podium.engine._row_changes import RowChangeLog, RowChangeReader
 from podium.framework import SUCCESS, CycleState, Status
 from podium.memory import RecentlyUsed
 from podium.model import Pod, PodDisruptionBudget
 from podium.model.resources import PodResources
 from podium.model.selectors import Selector, accepted_selector
-from podium.plugins.queue_and_bind import DefaultPreemption, start_time
+from podium.plugins.default_preemption import DefaultPreemption, start_time
 
 
 class Budgets:

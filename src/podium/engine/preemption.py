@@ -17,7 +17,8 @@ from podium.cluster import Cluster
 from podium.cluster.columns import Ints, is_any
 from podium.engine._evaluation import Evaluation
 from podium.engine._feasible_rows import NodeStatuses
-from podium.engine._recheck import Nominations, RowChangeLog
+from podium.engine._nominations import Nominations
+from podium.engine._row_changes import RowChangeLog
 from podium.engine.decision import Decision, Eviction
 from podium.engine.dry_runs import (
     CRITERIA,
@@ -40,8 +41,8 @@ from podium.framework import SUCCESS, Code, CycleState, Framework, PostFilterRes
 from podium.framework.status import ObjectChange
 from podium.memory import RecentlyUsed
 from podium.model import Pod
+from podium.plugins.default_preemption import PREEMPTION, DefaultPreemption
 from podium.plugins.dynamic_resources import DynamicResources
-from podium.plugins.queue_and_bind import PREEMPTION, DefaultPreemption
 
 POLICY_NEVER = "not eligible due to preemptionPolicy=Never."
 

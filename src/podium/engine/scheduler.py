@@ -14,7 +14,9 @@ from podium.config import STORAGE_PLUGINS, ignoring
 from podium.engine._evaluation import NO_EXTENDERS, Evaluation, ExtenderRound
 from podium.engine._failed_kinds import FailedKinds
 from podium.engine._feasible_rows import BestRows, Ranking, ScoredRows
-from podium.engine._recheck import NominatedPodsCheck, Nominations, RowChangeLog
+from podium.engine._nominated_pods_check import NominatedPodsCheck
+from podium.engine._nominations import Nominations
+from podium.engine._row_changes import RowChangeLog
 from podium.engine.decision import Attempt, Decision, Diagnosis, PluginScores
 from podium.engine.plan import Plans
 from podium.engine.preemption import CLEAR, Preempted, Preemption, SharedSearchState, outlook
@@ -213,7 +215,7 @@ class Scheduler:
         There are no scores if a single node fits and the release does not score it. Raises where a decision would
         report an error.
         """
-        before = self.save()
+        sampled = self._sampling.save()
         try:
             with PLUGIN_FAULTS:
                 evaluation, extended = self._evaluate(pod, everywhere=False)
@@ -222,18 +224,22 @@ class Scheduler:
                     return ScoredRows(rows, [], np.zeros(len(rows), dtype=np.int64), rows)
                 return self._score(evaluation, extended)
         finally:
-            self.restore(before)
+            self._sampling.restore(sampled)
 
     def best(self, pod: Pod) -> BestRows:
-        """The rows of which `attempt` chooses one, without choosing; none if the pod fits nowhere."""
-        with PLUGIN_FAULTS:
-            evaluation, extended = self._evaluate(pod, everywhere=False)
-            count = 0 if evaluation is None else evaluation.feasible.count
-            if evaluation is None or not count:
-                return BestRows(NO_ROWS, 0)
-            if count == 1 and not self.setup.behaviour.scores_single_node:
-                return BestRows(evaluation.feasible.rows, count)
-            return BestRows(self._rank(evaluation, extended).best, count)
+        """The rows of which `attempt` chooses one, without choosing; none if the pod fits nowhere. Changes nothing."""
+        sampled = self._sampling.save()
+        try:
+            with PLUGIN_FAULTS:
+                evaluation, extended = self._evaluate(pod, everywhere=False)
+                count = 0 if evaluation is None else evaluation.feasible.count
+                if evaluation is None or not count:
+                    return BestRows(NO_ROWS, 0)
+                if count == 1 and not self.setup.behaviour.scores_single_node:
+                    return BestRows(evaluation.feasible.rows, count)
+                return BestRows(self._rank(evaluation, extended).best, count)
+        finally:
+            self._sampling.restore(sampled)
 
     # -- in steps --------------------------------------------------------------------------------------------------
 

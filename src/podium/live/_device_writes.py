@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -25,9 +26,9 @@ from podium.model import Pod, ResourceClaim
 from podium.model.devices import AllocationResult, DeviceRequestAllocationResult
 from podium.model.meta import JsonObject
 from podium.plugins.dynamic_resources import DynamicResources
-from podium.plugins.dynamic_resources.inventory import PendingAllocation
+from podium.plugins.dynamic_resources.binding_conditions import status_of
+from podium.plugins.dynamic_resources.devices_in_use import PendingAllocation
 from podium.plugins.dynamic_resources.pod_devices import PodDevices
-from podium.plugins.dynamic_resources.requests import status_of
 
 """A part of an object as the API server has it."""
 Chosen = tuple[str, str]
@@ -86,6 +87,8 @@ CONFLICT = 409
 _CLAIMS, _CLASSES = RESOURCES["ResourceClaim"], RESOURCES["DeviceClass"]
 
 
+HandleWritten = Callable[[Event, Callable[[], None]], Awaitable[None]]
+
 Parts = dict[str, Any]
 """An object of the API server by its fields; its spec is kept byte by byte, as driver parameters must not change."""
 
@@ -140,11 +143,12 @@ class DeviceWrites:
     # -- binding -----------------------------------------------------------------------------------------------------
 
     async def bind(
-        self, assumed: Assumed, loop: SchedulerLoop, handle: Callable[[Event], None], waits: Callable[[str], None]
+        self, assumed: Assumed, loop: SchedulerLoop, handle: HandleWritten, waits: Callable[[str], None]
     ) -> None:
         """Write the decision to the claims, and wait until the devices are ready; PodiumError if that fails.
 
-        `handle` is called with the written claims, `waits` with a sentence if there is something to wait for.
+        `handle` is called with each written claim and with what is to be done once the loop knows it, `waits` with a
+        sentence if there is something to wait for.
         """
         devices: PodDevices | None = assumed.state.get(DynamicResources.name)
         if devices is None:
@@ -154,13 +158,11 @@ class DeviceWrites:
             pending = decided.pop(claim.name, None)
             if not _is_reserved(claim, assumed.pod):
                 claim = await self._write(claim, pending, assumed, loop)
-                handle(Event(EventType.UPDATE, claim))
-                devices.is_written(claim.name)
+                await handle(Event(EventType.UPDATE, claim), partial(devices.is_written, claim.name))
             written.append(claim)
         for name, pending in decided.items():
             claim = await self._write_made(pending, assumed, loop)
-            handle(Event(EventType.UPDATE, claim))
-            devices.is_written(name)
+            await handle(Event(EventType.UPDATE, claim), partial(devices.is_written, name))
             written.append(claim)
         if any(_results_to_wait_for(claim) for claim in written):
             waits(f"waiting for binding conditions for device on node {assumed.node}")

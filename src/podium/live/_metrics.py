@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from podium.framework import Framework, Plugin, PostFilterResult, PreFilterResult, Status
-from podium.framework.plugin import ClusterEvent
+from podium.framework.events import ClusterEvent
 from podium.loop import Event, EventType, SchedulerLoop
 from podium.loop.events import ASSIGNED, label_of, node_changes, object_change, pod_changes
 from podium.model import Node, Object, Pod
@@ -35,7 +35,7 @@ SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
 Values = Mapping[str, Mapping[tuple[str, ...], float]]
 """Per metric, its value by label values."""
 
-READ_WHEN_ASKED = {
+STATE_METRICS = {
     "scheduler_pending_pods": (["queue"], "Pods that wait, by the part of the queue they are in."),
     "scheduler_queued_entities": (["queue", "type"], "The same, for whatever is scheduled as one: pods."),
     "scheduler_cache_size": (["type"], "Nodes, pods and assumed pods that the scheduler knows."),
@@ -45,15 +45,15 @@ READ_WHEN_ASKED = {
 }
 
 
-class _Now(Collector):
-    """Metrics that are computed when they are read."""
+class _State(Collector):
+    """Metrics that describe a state."""
 
-    def __init__(self, now: Callable[[], Values]) -> None:
-        self._now = now
+    def __init__(self, values: Callable[[], Values]) -> None:
+        self._values = values
 
     def collect(self) -> list[Metric]:
-        families, values = list[Metric](), self._now()
-        for name, (labels, meaning) in READ_WHEN_ASKED.items():
+        families, values = list[Metric](), self._values()
+        for name, (labels, meaning) in STATE_METRICS.items():
             kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
             family = kind(name, meaning, labels=labels)
             for key, value in values.get(name, {}).items():
@@ -65,10 +65,11 @@ class _Now(Collector):
 class Metrics:
     """One registry per scheduler, so that several schedulers in a process do not interfere."""
 
-    def __init__(self, now: Callable[[], Values]) -> None:
-        """`now` returns the metrics that are computed when they are read."""
+    def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(_Now(now))
+        self.values: Values = {}
+        """The metrics that describe the scheduler's state, as of when it was asked last."""
+        self._registry.register(_State(lambda: self.values))
         self.attempts = self._counter(
             "scheduler_schedule_attempts_total", "Attempts to schedule pods.", "result", "profile"
         )
@@ -187,7 +188,7 @@ def event_labels(event: Event, old: Object | None, rules: Rules, *, is_ours: boo
     """
     item, is_gone = event.object, event.type is EventType.DELETE
     if isinstance(item, Pod):
-        return _pod_labels(item, old if isinstance(old, Pod) else None, is_gone, is_ours)
+        return _pod_labels(item, old if isinstance(old, Pod) else None, rules, is_gone, is_ours)
     if type(item).__name__ in UNTOLD:
         return ()
     if isinstance(item, Node) and isinstance(old, Node) and not is_gone:
@@ -195,7 +196,7 @@ def event_labels(event: Event, old: Object | None, rules: Rules, *, is_ours: boo
     return _labels([object_change(item if is_gone else old, None if is_gone else item)])
 
 
-def _pod_labels(pod: Pod, old: Pod | None, is_gone: bool, is_ours: bool) -> Sequence[str]:
+def _pod_labels(pod: Pod, old: Pod | None, rules: Rules, is_gone: bool, is_ours: bool) -> Sequence[str]:
     unscheduled = "UnscheduledPod"
     if is_gone:
         return (f"{ASSIGNED if pod.spec.node_name else unscheduled}Delete",) if pod.spec.node_name or is_ours else ()
@@ -205,7 +206,7 @@ def _pod_labels(pod: Pod, old: Pod | None, is_gone: bool, is_ours: bool) -> Sequ
     kind = ASSIGNED if pod.spec.node_name else unscheduled
     if kind is unscheduled and not is_ours:
         return ()
-    changes = _labels(pod_changes(old, pod), kind)
+    changes = _labels(pod_changes(old, pod, rules), kind)
     return changes if f"{kind}Update" in changes else (f"{kind}Update", *changes)
 
 

@@ -29,6 +29,7 @@ import yaml
 from msgspec.structs import replace
 
 from podium.errors import InputError, PodiumError, os_problem
+from podium.live.fence import Fence, FencedError, fenced_request
 
 # -- kubeconfig and credentials ----------------------------------------------------------------------------------------
 
@@ -471,6 +472,8 @@ LONGEST_LINE = 64 << 20
 
 GONE = 410
 """The HTTP status of a list or watch whose resourceVersion the server no longer has."""
+FENCED_CODE, FENCED = 499, "this replica may no longer be the leader"
+"""The code of a write that was not sent; no server answers with it."""
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -530,8 +533,18 @@ class Limit:
 class ApiClient:
     """Talks to the API server of an `Access`. Use it as an async context manager."""
 
-    def __init__(self, access: Access, *, qps: float = 0.0, burst: int = 0, user_agent: str = "podium") -> None:
+    def __init__(
+        self,
+        access: Access,
+        *,
+        qps: float = 0.0,
+        burst: int = 0,
+        user_agent: str = "podium",
+        fence: Fence | None = None,
+    ) -> None:
+        """With a `fence`, nothing but GET is sent while the fence is closed."""
         self.access = access
+        self._request_class = aiohttp.ClientRequest if fence is None else fenced_request(fence)
         self._server = access.cluster.server.rstrip("/")
         self._credentials = Credentials(access)
         self._limit = Limit(qps, burst)
@@ -548,6 +561,7 @@ class ApiClient:
             auto_decompress=True,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=1 << 18,
+            request_class=self._request_class,
         )
         return self
 
@@ -656,6 +670,8 @@ class ApiClient:
                 proxy=self._proxy,
             ) as response:
                 yield response
+        except FencedError:
+            raise ApiError(f"{method} {path} was not sent: {FENCED}", FENCED_CODE) from None
         except TimeoutError:
             raise ApiError(f"{self._server}: no answer to {method} {path} in time") from None
         except aiohttp.ClientConnectorCertificateError as error:

@@ -8,7 +8,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
@@ -25,9 +24,10 @@ from podium.framework import SKIP, SUCCESS, Code, CycleState, Plugin, PostBindPl
 from podium.framework.plugin import PLUGIN_FAULTS
 from podium.live import writes
 from podium.live._device_writes import DeviceWrites, WrittenDynamicResources
-from podium.live._metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics, PluginTimes, Values, event_labels, values_now
+from podium.live._metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics, PluginTimes, event_labels, values_now
 from podium.live.client import ApiClient
 from podium.live.reflector import Reflectors
+from podium.live.threads import DaemonThreads
 from podium.live.writes import EventRecorder, PodStatuses, Preemptions, UnscheduledCondition, VolumeWrites
 from podium.loop import Bind, Event, EventType, Evict, Instruction, Nominate, SchedulerLoop, Unschedulable, Wait
 from podium.loop.cycle import answer_of, with_plugin
@@ -35,10 +35,12 @@ from podium.loop.queued_pod import Assumed
 from podium.memory import collector_paused
 from podium.model import Node, Object, Pod
 from podium.plugins import IN_TREE
+from podium.plugins.default_binder import BINDER, DefaultBinder
+from podium.plugins.default_preemption import DefaultPreemption
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.dynamic_resources.pod_devices import PodDevices
-from podium.plugins.queue_and_bind import BINDER, DefaultBinder, DefaultPreemption
 from podium.plugins.storage.volume_binding import VolumeBinding
+from podium.present.explanation import explain_pod, to_document
 
 # -- the last decisions ------------------------------------------------------------------------------------------------
 
@@ -173,6 +175,8 @@ SLICE = 0.02
 """Seconds of deciding after which answers of the API server are handled."""
 FINISH_WITHIN = 30.0
 """Seconds for bindings under way to finish when the scheduler stops."""
+SLOW_DECISION = 10.0
+"""Seconds after which a decision is reported as slow."""
 
 
 class RunSettings(NamedTuple):
@@ -212,12 +216,20 @@ class LiveScheduler:
         """The times since which pods wait at Permit."""
         self._expecting: set[str] = set()
         """The uids of pods whose status names the node that they are about to be bound to."""
-        self._threads = ThreadPoolExecutor(settings.bind_concurrency, "binding")
+        self._threads = DaemonThreads(settings.bind_concurrency, "binding")
         """The threads in which the user's plugins run during binding."""
+        self._deciding = DaemonThreads(1, "deciding")
+        """The thread that decides where extenders or plugins of users take part: their calls may take long."""
+        self._explaining = DaemonThreads(1, "explaining")
+        self._turn = asyncio.Lock()
+        """Held by whoever reads or changes the loop while a decision may be under way in its thread."""
+        self._last_turn: float | None = None
+        """When the scheduler last went on to something else, on the monotonic clock; None while it does not run."""
         self._event_loop: asyncio.AbstractEventLoop | None = None
+        self._decides_in_thread = False
         self.loop: SchedulerLoop | None = None
         """Set once `run` has begun to schedule."""
-        self.metrics = Metrics(self._values)
+        self.metrics = Metrics()
         self._times = PluginTimes(self.metrics)
         self.history: DecisionHistory | None = None
         """The last decisions; set once `run` has begun to schedule."""
@@ -233,9 +245,11 @@ class LiveScheduler:
         try:
             while not stop.is_set():
                 self._reflectors.check()
-                with PLUGIN_FAULTS:
-                    self._take_events()
-                    has_worked = self._schedule(loop)
+                self._last_turn = time.monotonic()
+                async with self._turn:
+                    with PLUGIN_FAULTS:
+                        self._take_events()
+                        has_worked = await self._schedule(loop, stop)
                 if not has_worked:
                     await self._rest(loop, stop)
                 await asyncio.sleep(0)
@@ -243,7 +257,9 @@ class LiveScheduler:
         finally:
             # A replica that lost the lease must not write: give up what is under way.
             await self._finish(0.0)
-            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._last_turn = None
+            for threads in (self._threads, self._deciding, self._explaining):
+                threads.shutdown()
             loop.close()
 
     def _begin(self) -> SchedulerLoop:
@@ -255,6 +271,7 @@ class LiveScheduler:
             loop = SchedulerLoop(cluster, self._config, now=now, runs_binding=False, **self._options)
         gc.freeze()
         self._times.measure(loop.scheduler.frameworks)
+        self._decides_in_thread = bool(self._config.extenders) or _has_plugins_of_users(loop)
         self.loop, self.history = loop, DecisionHistory(loop)
         logger.info("scheduling: %d nodes, %d pods, %d pending", cluster.node_count, len(loop.pods), len(loop.queue))
         return loop
@@ -294,11 +311,14 @@ class LiveScheduler:
             self._waiting.pop(pod.key, None)
             self._expecting.discard(pod.metadata.uid)
 
-    def _schedule(self, loop: SchedulerLoop) -> bool:
+    async def _schedule(self, loop: SchedulerLoop, stop: asyncio.Event) -> bool:
         """Try pods for a while; returns whether there was anything to do."""
         begin = now = time.monotonic()
-        while now < begin + SLICE and loop.has_work(now):
-            instructions = loop.run_one(now)
+        while now < begin + SLICE and loop.has_work(now) and not stop.is_set():
+            if self._decides_in_thread:
+                instructions = await self._decide_in_thread(loop, now, stop)
+            else:
+                instructions = loop.run_one(now)
             after = time.monotonic()
             if instructions:
                 self.metrics.algorithm_seconds.observe(after - now)
@@ -307,6 +327,25 @@ class LiveScheduler:
                 self._carry_out(instructions, now)
             now = after
         return now != begin or bool(self._reflectors.events)
+
+    async def _decide_in_thread(self, loop: SchedulerLoop, now: float, stop: asyncio.Event) -> list[Instruction]:
+        """Try the next pod in a thread, so that events, bindings and statuses go on meanwhile.
+
+        If told to stop, the attempt is left alone: nothing of it has been written.
+        """
+        deciding = asyncio.get_running_loop().run_in_executor(self._deciding, loop.run_one, now)
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            while not deciding.done() and not stopping.done():
+                waits = deciding, stopping
+                done, _ = await asyncio.wait(waits, timeout=SLOW_DECISION, return_when=asyncio.FIRST_COMPLETED)
+                if not done:
+                    seconds = time.monotonic() - now
+                    logger.warning("a decision has taken %.0f s: is an extender or a plugin slow?", seconds)
+            return deciding.result() if deciding.done() else []
+        finally:
+            stopping.cancel()
+            deciding.add_done_callback(_ignore_result)
 
     async def _rest(self, loop: SchedulerLoop, stop: asyncio.Event) -> None:
         """Wait until something happens or is due."""
@@ -436,13 +475,14 @@ class LiveScheduler:
         assert self.loop is not None
         assert self.history is not None
         await self._devices.unreserve(assumed, self.loop)
-        if not self._is_assumed(assumed):
-            return
-        self.history.taken_back(assumed)
-        instructions = self.loop.bind_failed(assumed.pod.key, status, time.monotonic())
-        self._measure(instructions, time.monotonic() - begin)
-        self._carry_out(instructions, begin)
-        self._wake_up.set()
+        async with self._turn:
+            if not self._is_assumed(assumed):
+                return
+            self.history.taken_back(assumed)
+            instructions = self.loop.bind_failed(assumed.pod.key, status, time.monotonic())
+            self._measure(instructions, time.monotonic() - begin)
+            self._carry_out(instructions, begin)
+            self._wake_up.set()
 
     async def _tell_expected(self, assumed: Assumed) -> None:
         """Write the node of a pod to its nominatedNodeName if binding takes more than the binding call."""
@@ -502,7 +542,13 @@ class LiveScheduler:
         def waits(note: str) -> None:
             self._record(pod, pod, "Normal", "BindingConditionsPending", "Scheduling", note)
 
-        await self._devices.bind(assumed, self.loop, self._handle, waits)
+        await self._devices.bind(assumed, self.loop, self._handle_written, waits)
+
+    async def _handle_written(self, event: Event, note: Callable[[], None]) -> None:
+        """Pass a claim that was written to the loop, and note that it was."""
+        async with self._turn:
+            self._handle(event)
+            note()
 
     async def _bind_volumes(self, plugin: VolumeBinding, assumed: Assumed) -> None:
         args = plugin.args
@@ -557,9 +603,10 @@ class LiveScheduler:
         except PodiumError as error:
             logger.warning("pods cannot be evicted for %s: %s", by.key, error)
             self._preemptions.give_up(by)
-            if self.loop is not None:
-                self.loop.queue.activate(by.key, time.monotonic())
-                self._wake_up.set()
+            async with self._turn:
+                if self.loop is not None:
+                    self.loop.queue.activate(by.key, time.monotonic())
+                    self._wake_up.set()
 
     async def _evict(self, pod: Pod, by: Pod, node: str) -> None:
         if await writes.preempt(self._client, pod, by):
@@ -605,8 +652,50 @@ class LiveScheduler:
         self.metrics.point_seconds.labels(*labels).observe(time.monotonic() - begin)
         return status
 
-    def _values(self) -> Values:
-        return {} if self.loop is None else values_now(self.loop, len(self._tasks))
+    async def measure(self) -> None:
+        """Take the scheduler's current state into the metrics."""
+        async with self._turn:
+            if self.loop is not None:
+                self.metrics.values = values_now(self.loop, len(self._tasks))
+
+    def seconds_since_turn(self) -> float:
+        """How long the scheduler has been busy with one thing; 0 while it does not schedule."""
+        last = self._last_turn
+        return 0.0 if last is None else time.monotonic() - last
+
+    async def explained(self, key: str) -> dict[str, Any] | str:
+        """The last decision about a pod, as a document, explained on the cluster of that time or else on the current
+        one; a sentence if there is none. It is explained in a thread.
+        """
+        async with self._turn:
+            if self.loop is None or self.history is None:
+                return "this replica is not the leader"
+            decided, then = self.history.last(key), self.history.scheduler_then(key)
+            pod = self.loop.pods.get(key)
+            if then is not None:
+                scheduler, pod = then
+            elif pod is not None:
+                scheduler = self.loop.scheduler_on(self.loop.cluster.fork())
+            else:
+                return f"pod {key} is not in the cluster"
+        explanation = await asyncio.get_running_loop().run_in_executor(self._explaining, explain_pod, scheduler, pod)
+        return {
+            "decided": None if decided is None else decided._asdict(),
+            "asOf": "then" if then is not None else "now",
+            "explanation": to_document(explanation),
+        }
+
+
+def _has_plugins_of_users(loop: SchedulerLoop) -> bool:
+    """Whether a profile has a plugin that does not come with Podium."""
+    plugins = (each for framework in loop.scheduler.frameworks.values() for each in framework.plugins.values())
+    return any(type(each).__module__.partition(".")[0] != "podium" for each in plugins)
+
+
+def _ignore_result(work: asyncio.Future[list[Instruction]]) -> None:
+    """Look at the exception of work that nobody waits for, so that it is not reported as forgotten."""
+    if not work.cancelled():
+        work.exception()
 
 
 def _replaced(registry: Registry, plugins: Iterable[type[Plugin]]) -> Registry:

@@ -25,16 +25,10 @@ from podium.loop.queued_pod import Assumed
 from podium.model import CSINode, Node, PersistentVolume, PersistentVolumeClaim, Pod
 from podium.model.meta import JsonObject
 from podium.model.selectors import NodeMatcher
-from podium.plugins.queue_and_bind import DefaultPreemption
-from podium.plugins.storage.claims import (
-    SELECTED_NODE,
-    claim_not_found,
-    in_tree_plugin,
-    is_fully_bound,
-    migrated_plugins,
-    translate_affinity,
-    volume_affinity_terms,
-)
+from podium.plugins.default_preemption import DefaultPreemption
+from podium.plugins.storage.bindable_volumes import volume_affinity_terms
+from podium.plugins.storage.claims import SELECTED_NODE, claim_not_found, is_fully_bound
+from podium.plugins.storage.csi_translation import in_tree_plugin, migrated_plugins, translate_affinity
 from podium.plugins.storage.volume_binding import Stored, VolumeBinding
 
 logger = logging.getLogger("podium.live")

@@ -15,7 +15,7 @@ from podium.engine.decision import Diagnosis
 from podium.engine.scheduler import Config, Scheduler, SchedulerKeywords, SchedulerOptions
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, Code, CycleState, Plugin, Status
-from podium.framework.plugin import Action, ClusterEvent
+from podium.framework.events import Action, ClusterEvent
 from podium.loop.events import (
     Bind,
     ChangeObject,
@@ -45,7 +45,7 @@ from podium.loop.queued_pod import (
     WaitingPods,
 )
 from podium.model import Node, Object, Pod
-from podium.plugins.queue_and_bind import DefaultPreemption
+from podium.plugins.default_preemption import DefaultPreemption
 
 
 def answer_of(plugin: Plugin, point: str, ask: Callable[[CycleState, Pod, str], Status], assumed: Assumed) -> Status:
@@ -201,7 +201,7 @@ class SchedulerLoop:
             self._unreserve(self._stop_assuming(pod.key))
         self.cluster.update(pod)
         if old is not None and old.spec.node_name:
-            for change in pod_changes(old, pod):
+            for change in pod_changes(old, pod, self.scheduler.setup.rules):
                 frees = change.action is Action.UPDATE_POD_SCALE_DOWN
                 self.queue.move_all(change, now, None if frees else self._pods_to_requeue_for(pod))
             return

@@ -10,16 +10,8 @@ from functools import partial
 
 from podium.cluster import Cluster
 from podium.engine.decision import Diagnosis
-from podium.framework.plugin import (
-    ClusterEvent,
-    FilterPlugin,
-    PermitPlugin,
-    Plugin,
-    PreEnqueuePlugin,
-    PreFilterPlugin,
-    ReservePlugin,
-    WaitingPod,
-)
+from podium.framework.events import ClusterEvent, WaitingPod
+from podium.framework.plugin import FilterPlugin, PermitPlugin, Plugin, PreEnqueuePlugin, PreFilterPlugin, ReservePlugin
 from podium.framework.registry import Framework
 from podium.framework.status import SUCCESS, Status
 from podium.loop.events import ASSIGNED, TARGET, PluginHints, RequeueFilter, label_of, pod_changes
@@ -36,7 +28,7 @@ from podium.loop.queued_pod import (
 )
 from podium.model import Pod
 from podium.plugins import IN_TREE
-from podium.plugins.queue_and_bind import PrioritySort
+from podium.plugins.priority_sort import PrioritySort
 
 FLUSH_AFTER = 300.0
 """After this many seconds a pod is tried again even without an event."""
@@ -236,7 +228,7 @@ class SchedulingQueue:
 
     def update(self, old: Pod, new: Pod, now: float) -> None:
         """Update a waiting pod; a pod that fitted nowhere may fit now."""
-        events = pod_changes(old, new)
+        events = pod_changes(old, new, self._rules)
         if new.key in self.in_flight:
             for event in events:
                 self.in_flight.note(event)

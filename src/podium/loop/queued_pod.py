@@ -18,7 +18,7 @@ from podium.cluster import PodInfo
 from podium.cluster.columns import Floats, Ints, Mask
 from podium.engine.decision import NO_PLUGINS, Diagnosis
 from podium.framework import Code, CycleState, Status
-from podium.framework.plugin import ClusterEvent
+from podium.framework.events import ClusterEvent
 from podium.model import Pod
 
 WINDOW = 1.0

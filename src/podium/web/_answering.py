@@ -80,6 +80,7 @@ def _simulate(question: questions.Simulate, subject: Subject) -> Answered:
 @answer.register
 def _why_not(question: questions.WhyNot, subject: Subject) -> Answered:
     from podium.present.html_reports import why_not_page
+    from podium.present.why_not import why_not_document
 
     pod = find_pod(subject.objects, question.pod, None).pod
     found = answers.why_not(
@@ -90,7 +91,7 @@ def _why_not(question: questions.WhyNot, subject: Subject) -> Answered:
         profile=question.profile,
         most=question.most,
     )
-    return Answered(explanation_report.why_not_document(found), lambda: why_not_page(found))
+    return Answered(why_not_document(found), lambda: why_not_page(found))
 
 
 @answer.register

@@ -437,7 +437,7 @@ def with_settings(subject: Subject, settings: ScoreSettings, profile: str | None
     """
     if subject.release.is_old:
         raise InputError(f"weights can be changed for v1.29 and later, not for {subject.release.name}")
-    space = ConfigurationSpace(subject.document, subject.registry, profile, subject.release.rules)
+    space = ConfigurationSpace(subject.document, subject.registry, profile, rules=subject.release.rules)
     today = space.today
     for plugin in settings.weights:
         if plugin not in today.weights:

@@ -11,7 +11,7 @@ from csi_objects import DRIVER, make_capacity, make_csi_node, make_driver
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.engine.release import CURRENT
-from podium.framework.suggested_change import RejectedNodes
+from podium.framework.obstacle import RejectedNodes
 from podium.model import Object, Pod
 from podium.plugins.storage.claims import SELECTED_NODE
 from podium.plugins.storage.storage_detail import claims_detail

@@ -94,6 +94,9 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request) {
 	p.mutex.Lock()
 	faults := p.faults
 	p.mutex.Unlock()
+	if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/leases") {
+		p.count("writes")
+	}
 	if r.URL.Query().Get("watch") != "" {
 		if faults.CutWatchesAfter > 0 {
 			after := time.Duration(rand.Float64() * faults.CutWatchesAfter * float64(time.Second))
