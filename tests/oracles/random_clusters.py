@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from podium.answers.simulation import place_in_order
 from podium.cluster import Cluster
-from podium.manifests import Objects, expand_workloads, load
+from podium.manifests import Objects, load
 from podium.model import Object, Pod
+from podium.workloads import expand_workloads
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 Document = dict[str, Any]

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from podium.cluster import Cluster
 from podium.loop import SchedulerLoop
-from podium.manifests import workload_of
 from podium.model import Object, Pod
 from podium.timeline import Surroundings, TimedEvent, Timeline
+from podium.workloads import workload_of
 
 LONG_ENOUGH = 1800.0
 Whereabouts = Counter[tuple[str, str | None]]

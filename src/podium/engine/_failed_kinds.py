@@ -133,7 +133,7 @@ class RowStatuses:
         may_evict, pod = self._policy.may_evict, self._pod
         if self._goes_by_priority:
             return self._priorities.of(row) < pod.priority
-        return any(may_evict(other, pod) for other in self._cluster.pods_on(row))
+        return any(may_evict(self._cluster.as_victim(other), pod) for other in self._cluster.pods_on(row))
 
 
 class FailedKinds:

@@ -23,12 +23,13 @@ from podium.answers.simulation import simulate
 from podium.cluster import Cluster
 from podium.cluster.columns import NO_ROWS, Ints
 from podium.config import KubeSchedulerConfiguration
+from podium.config.extender_calls import names_extenders
 from podium.config.profiles import MULTI_POINT
 from podium.engine import Scheduler
 from podium.engine.release import CURRENT, AnyRelease, Release, release_of
 from podium.errors import InputError, PodiumError
 from podium.framework import Registry
-from podium.manifests import Objects, expand_workloads, load, workload_of
+from podium.manifests import Objects, load
 from podium.manifests.yaml_documents import yaml_documents
 from podium.model import Node, Pod
 from podium.model.pod import DEFAULT_SCHEDULER_NAME, belongs_to_node
@@ -38,10 +39,10 @@ from podium.present.disruption import sentences
 from podium.web import _questions as questions
 from podium.web._questions import Manifest, Question, ScoreSettings
 from podium.wording import counted
+from podium.workloads import expand_workloads, workload_of
 
 POSTED = "the posted cluster"
 POSTED_CONFIG = "the posted configuration"
-NAMES_EXTENDERS = frozenset({"extenders", "extenderconfigs"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,9 +142,8 @@ def _without_extenders(document: object, where: str) -> Mapping[str, Any] | None
         return None
     if not isinstance(document, Mapping):
         raise InputError(f"{where} is not an object")
-    for key, value in document.items():
-        if str(key).lower() in NAMES_EXTENDERS and value:
-            raise InputError(f"{where} names extenders, which this server does not call: leave them out")
+    if names_extenders(document):
+        raise InputError(f"{where} names extenders, which this server does not call: leave them out")
     return document
 
 

@@ -25,6 +25,7 @@ from podium.framework.plugin import (
     PreFilterPlugin,
     ReservePlugin,
 )
+from podium.framework.pod_group_points import FailedGroup, PodGroupPostFilterPlugin, PodGroupPostFilterResult
 from podium.framework.status import (
     PASSED,
     SKIPPED,
@@ -63,6 +64,7 @@ class DynamicResources(
     NormalizesByMax,
     ReservePlugin,
     PreBindPlugin,
+    PodGroupPostFilterPlugin,
 ):
     """Reject nodes without the devices that the pod's claims request; reserve the devices on the chosen node."""
 
@@ -79,6 +81,7 @@ class DynamicResources(
     NO_HELP = PostFilterResult(Status.unschedulable("still not schedulable"))
     REASON_DEALLOCATED = "deallocation of ResourceClaim completed"
     REASON_DELETED = "deletion of ResourceClaim completed"
+    REASON_GROUP_DEALLOCATED = "deallocation and deletion of ResourceClaims completed"
     REASON_NO_STATE = "not found"
     """kube-scheduler's words when this plugin never saw the pod: PreFilter ended before it, or the profile
     leaves it out.
@@ -194,6 +197,17 @@ class DynamicResources(
         if self.release_rules.dynamic_resources_is_silent:
             return PostFilterResult(Status.unschedulable())
         return self.NO_HELP if devices else self.NO_CLAIMS
+
+    def pod_group_post_filter(self, failed: FailedGroup) -> PodGroupPostFilterResult:
+        rules = self.release_rules
+        has_topology = rules.pod_group_placements and failed.group.spec.scheduling_constraints is not None
+        if not rules.dynamic_resources_by_default or has_topology:
+            return PodGroupPostFilterResult(Status.unschedulable())
+        if not failed.was_seen_by(self.name):
+            return PodGroupPostFilterResult(Status.error(self.REASON_NO_STATE))
+        return PodGroupPostFilterResult(Status.unschedulable(self.REASON_GROUP_DEALLOCATED))
+
+    # -- scoring ---------------------------------------------------------------------------------------------------
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         devices = self.searched(state)

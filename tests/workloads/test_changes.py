@@ -8,21 +8,16 @@ import pytest
 from msgspec.structs import replace
 
 from builders import make_pod
+from manifests.objects import Fields, doc
+from manifests.test_apply import autoscaler, container, deployment, stateful_set
 from podium.manifests import load
-from podium.manifests.replacement import (
-    first_to_go,
-    is_ready,
-    kept_on_purpose,
-    newest_time,
-    ordinal_of,
-    scaled_by_autoscalers,
-    scaled_sizes,
-)
 from podium.model import Deployment, Pod, ReplicaSet
 from podium.model.pod import PodCondition
-
-from .objects import Fields, doc
-from .test_apply import autoscaler, container, deployment, stateful_set
+from podium.workloads import scaled_by_autoscalers
+from podium.workloads.deployments import scaled_sizes
+from podium.workloads.owners import ordinal_of
+from podium.workloads.rolling_updates import kept_on_purpose
+from podium.workloads.scaling import first_to_go, is_ready, newest_time
 
 DAY = "2026-01-01T00:00:"
 NOW = 1767225660.0

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from podium.manifests import Objects, expand_workloads, load
+from manifests.objects import Fields, doc, names, yaml_of
+from podium.manifests import Objects, load
 from podium.model import PersistentVolumeClaim, Pod
-
-from .objects import Fields, doc, names, yaml_of
+from podium.workloads import expand_workloads
 
 DATA = {
     "metadata": {"name": "data", "labels": {"disk": "fast"}},

@@ -9,34 +9,28 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from podium.manifests.apply import Applied
-from podium.manifests.replacement import (
-    ON_DELETE,
-    RECREATE,
-    RolledOut,
+from podium.model import DaemonSet, Deployment, Object, Pod, ReplicaSet, StatefulSet
+from podium.workloads.daemon_sets import daemon_pod, should_continue, should_run, target_node, with_daemon_tolerations
+from podium.workloads.deployments import (
     added_replica_set,
+    current_replica_set,
     deployed_pods,
     find_replica_set,
-    first_to_go,
-    kept_on_purpose,
-    most_surging,
-    most_unavailable,
-    ordinal_of,
-    owned_by,
+    new_replica_set,
     replica_sets_of,
     scaled_sizes,
 )
-from podium.manifests.workloads import (
-    Expansion,
-    current_replica_set,
-    daemon_pod,
-    new_replica_set,
-    should_continue,
-    should_run,
-    stateful_pod,
-    target_node,
-    with_daemon_tolerations,
+from podium.workloads.expansion import Expansion
+from podium.workloads.owners import ordinal_of, owned_by
+from podium.workloads.rolling_updates import (
+    ON_DELETE,
+    RECREATE,
+    kept_on_purpose,
+    most_unavailable,
+    surge_and_unavailable,
 )
-from podium.model import DaemonSet, Deployment, Object, Pod, ReplicaSet, StatefulSet
+from podium.workloads.scaling import first_to_go
+from podium.workloads.stateful_sets import stateful_pod
 
 
 class ControlledCluster(Protocol):
@@ -99,12 +93,6 @@ class Controller(ABC):
     def _delete(self, pod: Pod) -> None:
         self.stage.delete(pod)
         self.deleted.append(pod)
-
-
-def surge_and_unavailable(workload: RolledOut, wanted: int) -> tuple[int, int]:
-    """The resolved maxSurge and maxUnavailable in pods; never both 0."""
-    surge, missing = most_surging(workload, wanted), most_unavailable(workload, wanted)
-    return surge, min(missing, wanted) if surge or missing else 1
 
 
 # -- Deployments ---------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from builders import make_object, make_pod
 from podium.cluster.store import Store
 from podium.errors import InputError
 from podium.model import Pod, PodDisruptionBudget
-from podium.timeline.controllers import Disruptions
+from podium.workloads.disruptions import Disruptions
 
 
 def budget(app: str = "web", **fields: Any) -> PodDisruptionBudget:

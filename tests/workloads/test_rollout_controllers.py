@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from answers.test_rollout import Fields, daemon_set, numbered, owned, stateful_set
 from cli.running import node
-from podium.answers._rollout_controllers import Controller, DaemonSetController, StatefulSetController
 from podium.manifests import Objects, load
-from podium.manifests.replacement import is_ready
-from podium.manifests.workloads import Expansion
 from podium.model import Object, Pod
+from podium.workloads.expansion import Expansion
+from podium.workloads.rollout_controllers import Controller, DaemonSetController, StatefulSetController
+from podium.workloads.scaling import is_ready
 
 
 class Stage:

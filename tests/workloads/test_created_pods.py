@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from builders import make_pod
-from podium.manifests import Objects, expand_workloads, load, workload_of
-from podium.manifests.workloads import recreated
+from manifests.objects import Fields, doc, names, pod_of, yaml_of
+from podium.manifests import Objects, load
 from podium.model import Deployment, Job, Pod, PodStatus, ReplicaSet
-
-from .objects import Fields, doc, names, pod_of, yaml_of
+from podium.workloads import expand_workloads, workload_of
+from podium.workloads.owners import recreated
 
 TEMPLATE: Fields = {
     "metadata": {"labels": {"app": "web"}, "annotations": {"note": "x"}},

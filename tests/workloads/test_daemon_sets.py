@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from podium.manifests import Objects, expand_workloads, load
-from podium.manifests.workloads import daemon_tolerations
+from manifests.objects import Fields, doc, names, yaml_of
+from podium.manifests import Objects, load
 from podium.model import Pod, PodSpec, Toleration
-
-from .objects import Fields, doc, names, yaml_of
+from podium.workloads import expand_workloads
+from podium.workloads.daemon_sets import daemon_tolerations
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
