@@ -94,7 +94,7 @@ class CapacityOptions:
 
 
 def capacity(
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     wanted: CapacityOptions = CapacityOptions(),
     output: Annotated[
         str,
@@ -109,7 +109,14 @@ def capacity(
     Of a chart, a directory or file of several workloads, each is counted on its own. Nothing is evicted, and pods that
     are pending already take no room. Exit code 1 if fewer fit than asked for.
     """
-    from podium.cli.inputs import mention, mention_missing_owners, read_input, registry_with, scheduler_options
+    from podium.cli.inputs import (
+        in_scenario,
+        mention,
+        mention_missing_owners,
+        read_input,
+        registry_with,
+        scheduler_options,
+    )
     from podium.cli.output import write_report
     from podium.cluster import Cluster
     from podium.workloads.missing_owners import NEW_NODES
@@ -118,8 +125,9 @@ def capacity(
     given = read_input(source)
     mention(given.settled, source)
     mention_missing_owners(given, source, *([NEW_NODES] if wanted.nodes else []))
-    asked, objects = wanted.read(given.settled, source)
-    settings = scheduler_options(deciding, objects, registry)
+    settings = scheduler_options(deciding, given.settled, registry)
+    objects, settings = in_scenario(source, deciding, given.settled, settings)
+    asked, objects = wanted.read(objects, source)
     cluster = Cluster.from_objects(objects)
     if asked.counts_each and output != CLUSTER_CAPACITY:
         return _each_alone(asked, cluster, settings, output, html)

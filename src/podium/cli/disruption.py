@@ -49,7 +49,7 @@ class LossOptions:
 
 
 def drain(
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     nodes: NodeArguments = [],
     selectors: Selectors = [],
     wanted: LossOptions = LossOptions(),
@@ -76,7 +76,7 @@ def drain(
 
 
 def fail(
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     nodes: NodeArguments = [],
     selectors: Selectors = [],
     worst: Annotated[
@@ -172,7 +172,7 @@ AuditFailIf = Annotated[list[str], fail_if("agreement < 95%", AUDIT_MEASURES)]
 
 
 def audit(
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     fail_when: AuditFailIf = [],
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod, not the first ten.")] = False,

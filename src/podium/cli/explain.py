@@ -28,7 +28,7 @@ PodName = Annotated[
 
 def explain(
     pod: PodName,
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     from_scheduler: Annotated[
         str | None,
         typer.Option("--from-scheduler", metavar="URL", help="Ask a running `podium run` at its --port instead."),
@@ -57,7 +57,7 @@ def explain(
         from podium.cli.live import ask_scheduler
 
         return ask_scheduler(from_scheduler, pod, namespace, output.value, token_file)
-    from podium.cli.inputs import mention, read_input, registry_with, scheduler_options
+    from podium.cli.inputs import in_scenario, mention, read_input, registry_with, scheduler_options
     from podium.cli.output import remark, write_report
     from podium.cluster import Cluster
     from podium.engine import Scheduler
@@ -67,9 +67,10 @@ def explain(
     from podium.present.explanation import explain_pod
 
     registry = registry_with(deciding.plugins)
-    found, objects, is_wanted = find_pod(read_input(source).settled, pod, namespace)
+    objects = read_input(source).settled
+    objects, settings = in_scenario(source, deciding, objects, scheduler_options(deciding, objects, registry))
+    found, objects, is_wanted = find_pod(objects, pod, namespace)
     mention(objects, source, assume_volumes=deciding.assume_volumes)
-    settings = scheduler_options(deciding, objects, registry)
     if preempt and (old := release_of(settings.release)).is_old:
         raise InputError(
             f"preemption of {old.name} is not modelled; leave out --preempt, or name a release from v1.29 on"
@@ -134,7 +135,7 @@ def why_not(
             help="The node it should go to. Without it: any node, for a pod that fits nowhere.",
         ),
     ] = None,
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     namespace: options.Namespace = None,
     profile: options.Profile = None,
     output: Output = Format.TABLE,
@@ -149,14 +150,16 @@ def why_not(
     there already, 1 if not.
     """
     from podium import answers
-    from podium.cli.inputs import mention, read_input, registry_with, scheduler_options
+    from podium.cli.inputs import in_scenario, mention, read_input, registry_with, scheduler_options
     from podium.cluster import Cluster
     from podium.lookup import find_pod
 
     registry = registry_with(deciding.plugins)
-    found, objects, _ = find_pod(read_input(source).settled, pod, namespace)
+    objects = read_input(source).settled
+    objects, settings = in_scenario(source, deciding, objects, scheduler_options(deciding, objects, registry))
+    found, objects, _ = find_pod(objects, pod, namespace)
     mention(objects, source)
-    settings, cluster = scheduler_options(deciding, objects, registry), Cluster.from_objects(objects)
+    cluster = Cluster.from_objects(objects)
     if node is None:
         anywhere = answers.why_nowhere(cluster, found, settings, profile=profile, most=most, **deciding.choices)
         _show_why_nowhere(anywhere, output, html)

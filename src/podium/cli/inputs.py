@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from podium.cli.options import AUTO, ClusterSource, Deciding, Source, WhichRelease
+from podium.cli.options import AUTO, ClusterSource, Deciding, ScenarioSource, Source, WhichRelease
 from podium.cli.output import NODE_DOMAIN, remark, warn
 from podium.errors import InputError
 from podium.lookup import find_pod, with_added_objects, with_priority_and_profile
@@ -20,6 +20,7 @@ from podium.workloads.first_pods import first_pods, named_after
 
 if TYPE_CHECKING:
     from podium.answers import NodeTemplate
+    from podium.answers.scenario import Scenario
     from podium.cluster_input import ClusterInput
     from podium.config import KubeSchedulerConfiguration
     from podium.engine.release import AnyRelease, Options, Release
@@ -101,7 +102,33 @@ def read_cluster(source: Source, deciding: Deciding, *needed: OwnersFor) -> tupl
     objects = given.settled
     mention(objects, source)
     mention_missing_owners(given, source, *needed)
-    return objects, scheduler_options(deciding, objects, registry)
+    return in_scenario(source, deciding, objects, scheduler_options(deciding, objects, registry))
+
+
+def in_scenario(
+    source: Source, deciding: Deciding, objects: Objects, settings: SchedulerOptions
+) -> tuple[Objects, SchedulerOptions]:
+    """The objects after the steps of the scenario that is asked for, and its options; as they are without one."""
+    if not isinstance(source, ScenarioSource) or source.scenario is None:
+        return objects, settings
+    from podium.answers.applied_scenario import apply_scenario
+
+    scenario = read_scenario_file(source.scenario)
+    given = find_config(deciding.config, objects, settings.release)
+    found = apply_scenario(scenario, objects, given.document, settings)
+    remark(f"scenario: {scenario.title}")
+    return found.objects, found.options
+
+
+def read_scenario_file(file: str) -> Scenario:
+    """The scenario in a file."""
+    from podium.answers.scenario import read_scenario
+    from podium.manifests import load_documents
+
+    documents = list(load_documents(file))
+    if len(documents) != 1:
+        raise InputError(f"has {len(documents)} documents; a scenario is one", file)
+    return read_scenario(documents[0][1], file)
 
 
 def scheduler_options(deciding: Deciding, objects: Objects, registry: Registry) -> SchedulerOptions:

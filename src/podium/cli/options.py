@@ -181,6 +181,23 @@ class Source(ClusterSource):
     verbose: Verbose = False
 
 
+ScenarioFile = Annotated[
+    str | None,
+    typer.Option(
+        "--scenario",
+        metavar="FILE",
+        help="Ask about the cluster in a scenario: after its steps, with its release, configuration and weights.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScenarioSource(Source):
+    """The source of the objects, and a scenario to see them in."""
+
+    scenario: ScenarioFile = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class WhichRelease:
     """The release that decides."""

@@ -27,7 +27,7 @@ class Bound(StrEnum):
 
 
 def simulate(
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every workload and node, not the first ten.")] = False,
     html: options.Html = None,
@@ -64,8 +64,16 @@ def simulate(
     An object of a later -f is applied over that of an earlier one, and what that changes is shown first.
     With --timeline, pods come, run and go, nodes join and fail, over simulated time.
     """
-    from podium.cli.inputs import mention, mention_missing_owners, read_input, registry_with, scheduler_options
+    from podium.cli.inputs import (
+        in_scenario,
+        mention,
+        mention_missing_owners,
+        read_input,
+        registry_with,
+        scheduler_options,
+    )
     from podium.cli.output import write_report
+    from podium.cluster_input import ClusterInput
 
     chosen = TimelineOptions(events, until, log, samples, plot, snapshot_at, snapshot, resume, node_groups)
     if any(chosen):
@@ -81,8 +89,11 @@ def simulate(
         return simulate_timeline(chosen, source, deciding, output)
     registry = registry_with(deciding.plugins)
     given = _scaled(read_input(source), hpa)
+    settings = scheduler_options(deciding, given.objects, registry)
+    if source.scenario is not None:
+        objects, settings = in_scenario(source, deciding, given.objects, settings)
+        given = ClusterInput(objects, strict=given.strict)
     objects = given.objects
-    settings = scheduler_options(deciding, objects, registry)
     mention(given.expanded, source, assume_volumes=settings.assume_volumes)
     mention_missing_owners(given, source)
     found = (_step_by_step if stepwise else _at_once)(given, settings, preempt=preempt)
@@ -262,6 +273,7 @@ def _check(chosen: TimelineOptions, files: Sequence[str]) -> None:
 
 def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options.AllSchedulerOptions) -> Timeline:
     from podium.cli.inputs import (
+        in_scenario,
         mention,
         mention_ignored,
         mention_missing_owners,
@@ -282,7 +294,7 @@ def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options
     objects = given.settled
     mention(objects, source, assume_volumes=deciding.assume_volumes)
     mention_missing_owners(given, source, FURTHER_PODS, NEW_NODES)
-    settings = scheduler_options(deciding, objects, registry)
+    objects, settings = in_scenario(source, deciding, objects, scheduler_options(deciding, objects, registry))
     if chosen.resume is not None:
         return resume_timeline(read_bytes(chosen.resume), events, settings, where=chosen.resume)
     groups = None
