@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from podium.answers.rollout import ChangedObject, RolloutStep
     from podium.answers.simulation import Simulation
     from podium.cluster_input import ClusterInput
+    from podium.engine.release import AnyRelease
     from podium.engine.scheduler import SchedulerOptions
     from podium.present.text import Line
     from podium.timeline import Timeline, TimelineResult
@@ -98,7 +99,7 @@ def simulate(
     mention_missing_owners(given, source)
     found = (_step_by_step if stepwise else _at_once)(given, settings, preempt=preempt)
     if not write_report(html, lambda: _page(found)):
-        _show(found, output, objects.unchanged, everything=everything)
+        _show(found, output, objects.unchanged, settings.release, everything=everything)
     return 0 if found.simulation.fits and not any(change.stuck for change in found.changes) else 1
 
 
@@ -166,7 +167,7 @@ def _page(found: Simulated) -> str:
     return simulation_page(found.simulation, found.changes)
 
 
-def _show(found: Simulated, output: Format, unchanged: int, *, everything: bool) -> None:
+def _show(found: Simulated, output: Format, unchanged: int, release: AnyRelease, *, everything: bool) -> None:
     from podium.cli.output import emit, text_width
     from podium.present.simulation import change_lines, to_document, to_lines, to_rows
 
@@ -180,6 +181,7 @@ def _show(found: Simulated, output: Format, unchanged: int, *, everything: bool)
         lines=lines,
         document=lambda: to_document(*found),
         rows=lambda: to_rows(found.simulation),
+        release=release,
     )
 
 
