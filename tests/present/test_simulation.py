@@ -126,6 +126,8 @@ def test_the_document() -> None:
         "workload": "StatefulSet/train",
         "node": None,
         "message": "0/2 nodes are available: 2 Insufficient example.com/gpu.",
+        "preemptedBy": None,
+        "from": None,
     }
     assert document["utilisation"]["cpu"] == {"allocatable": 4000, "before": 500, "after": 3500}
     assert [(node["node"], node["newPods"]) for node in document["nodes"]] == [("a", 3), ("b", 2)]
