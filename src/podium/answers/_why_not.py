@@ -16,7 +16,8 @@ from podium.engine import Decision
 from podium.engine.decision import scored
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.framework import Status
-from podium.framework.suggested_change import Change, Obstacle, RejectedNodes
+from podium.framework.obstacle import Obstacle, RejectedNodes
+from podium.framework.suggested_change import Change
 from podium.lookup import find_node
 from podium.model import Pod
 

@@ -8,15 +8,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Unpack
 
+import numpy as np
+
 from podium.answers.compare import node_points
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import why
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import ExtenderError, InputError, PluginError
-from podium.manifests import workload_of
 from podium.model import Pod
 from podium.model.pod import belongs_to_node, is_static
+from podium.workloads import workload_of
 
 STATIC = "a static pod: its node runs it"
 OF_DAEMON_SET = "a DaemonSet's pod: it is for this node"
@@ -109,15 +111,6 @@ AUDIT_NAMES = ("pods", "agreement", *(finding.value for finding in Finding))
 """The names that conditions on an audit may use."""
 
 
-def _fitting_if_best(scheduler: Scheduler, pod: Pod, node: str) -> int:
-    """How many nodes fit the pod if no node is better than this one; else 0. Fast: no reasons are collected."""
-    try:
-        best = scheduler.best(pod)
-    except (InputError, PluginError, ExtenderError):
-        return 0
-    return best.feasible_count if scheduler.cluster.rows[node] in best.rows else 0
-
-
 def audit(
     cluster: Cluster,
     config: Config | SchedulerOptions = None,
@@ -131,13 +124,14 @@ def audit(
     pod; `keywords` are the fields of `SchedulerOptions`.
     """
     cluster = cluster.fork()
-    found = []
+    found: dict[str, Audited] = {}
     options = SchedulerOptions.of(config, **keywords)
     with closing(Scheduler(cluster, options, tie_break="first")) as scheduler:
-        for pod, node in list(cluster.placed()):
-            found.append(_audited(scheduler, pod, node))
+        keys = [pod.key for pod, _ in cluster.placed()]
+        for pod, node in cluster.placed_by_kind():
+            found[pod.key] = _audited(scheduler, pod, node)
             on_decided()
-    return Audit(tuple(found))
+    return Audit(tuple(found[key] for key in keys))
 
 
 def _audited(scheduler: Scheduler, pod: Pod, node: str) -> Audited:
@@ -145,14 +139,43 @@ def _audited(scheduler: Scheduler, pod: Pod, node: str) -> Audited:
     if is_static(pod):
         return Audited(pod.key, workload_of(pod), node, Finding.SKIPPED, reason=STATIC)
     with scheduler.cluster.without(pod) as unbound:
-        feasible = 0 if belongs_to_node(pod) else _fitting_if_best(scheduler, unbound, node)
-        if feasible:
-            return Audited(pod.key, workload_of(pod), node, Finding.AGREES, best=node, feasible=feasible)
-        # Explaining takes time, so it is done only for pods that would not stay.
-        return _explained(scheduler.decide(unbound), pod, node)
+        found = None if scheduler.extenders else _compared(scheduler, unbound, node)
+        # Explaining takes time, so it is done only for pods whose node rejects them, and for extenders.
+        return found or _explained(scheduler.decide(unbound), pod, node)
+
+
+def _compared(scheduler: Scheduler, pod: Pod, node: str) -> Audited | None:
+    """What is found about a pod that fits its node; None if it does not fit there or cannot be decided."""
+    cluster = scheduler.cluster
+    try:
+        scored = scheduler.score(pod)
+    except (InputError, PluginError, ExtenderError):
+        return None
+    place, feasible = scored.place_of(cluster.rows[node]), len(scored.rows)
+    if place is None:
+        return None
+    about = (pod.key, workload_of(pod), node)
+    if belongs_to_node(pod):
+        return Audited(*about, Finding.SKIPPED, best=node, feasible=feasible, reason=OF_DAEMON_SET)
+    if cluster.rows[node] in scored.best:
+        return Audited(*about, Finding.AGREES, best=node, feasible=feasible)
+    best = min([cluster.names[row] for row in scored.best.tolist()])
+    there = scored.place_of(cluster.rows[best])
+    assert there is not None, "the best node is feasible"
+    here, leads = scored.points(place), scored.points(there)
+    leads = {plugin: points - here[plugin] for plugin, points in leads.items()}
+    total = scored.totals.item(place)
+    rank = 1 + int(np.count_nonzero(scored.totals > total))
+    return Audited(*about, Finding.DRIFTED, best, scored.totals.item(there) - total, _sorted(leads), rank, feasible)
+
+
+def _sorted(leads: Mapping[str, int]) -> dict[str, int]:
+    """The plugins that make a difference, the greatest first."""
+    return {plugin: leads[plugin] for plugin in sorted(leads, key=lambda plugin: -abs(leads[plugin])) if leads[plugin]}
 
 
 def _explained(decision: Decision, pod: Pod, node: str) -> Audited:
+    """The same from a decision with every reason."""
     about = (pod.key, workload_of(pod), node)
     if decision.error:
         return Audited(*about, Finding.UNDECIDED, reason=decision.error)
@@ -169,7 +192,6 @@ def _explained(decision: Decision, pod: Pod, node: str) -> Audited:
         return Audited(*about, Finding.AGREES, best=node, feasible=feasible)
     total = decision.totals[node]
     here, there = node_points(decision, node), node_points(decision, best)
-    leads = {plugin: points - here[plugin] for plugin, points in there.items() if points != here[plugin]}
-    plugins = {plugin: leads[plugin] for plugin in sorted(leads, key=lambda plugin: -abs(leads[plugin]))}
+    leads = {plugin: points - here[plugin] for plugin, points in there.items()}
     place = 1 + sum(other > total for other in decision.totals.values())
-    return Audited(*about, Finding.DRIFTED, best, decision.totals[best] - total, plugins, place, feasible)
+    return Audited(*about, Finding.DRIFTED, best, decision.totals[best] - total, _sorted(leads), place, feasible)

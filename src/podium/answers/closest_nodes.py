@@ -10,7 +10,8 @@ from podium.answers.trial_state import TrialState
 from podium.config import KubeSchedulerConfiguration, Profile
 from podium.engine import Decision
 from podium.framework import Status
-from podium.framework.suggested_change import Change, Obstacle, RejectedNodes
+from podium.framework.obstacle import Obstacle, RejectedNodes
+from podium.framework.suggested_change import Change
 
 
 @dataclass(frozen=True, slots=True)

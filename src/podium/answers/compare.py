@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_data
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Unpack
@@ -21,11 +21,12 @@ from podium.engine.scheduler import SchedulerKeywords, SchedulerOptions
 from podium.engine.simulation import in_queue_order
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import Status
-from podium.manifests import Objects, workload_of
+from podium.manifests import Objects
 from podium.model import Pod
 from podium.model.objects import ZONE
 from podium.model.pod import belongs_to_node
 from podium.rules import MESSAGES, QUEUE, Difference, differences, with_rule
+from podium.workloads import workload_of
 
 if TYPE_CHECKING:
     from podium.autoscaling import NodeGroups
@@ -348,12 +349,11 @@ class _Run:
             trials = self._trials(scheduler, other)
             for pod in self._pods(scheduler):
                 if pod.key in pods:
-                    chosen, mine = asked.decide(pod).node if asked else None, pods[pod.key][0]
+                    chosen, mine = _chosen(asked, pod) if asked else None, pods[pod.key][0]
                     # If both sides agree here, the cause is in earlier pods.
                     rules = tuple(trials.causes(pod, mine)) if trials and chosen != mine else ()
-                    yield _Explained(pod, NodeComparison.of(scheduler.place(pod), pods[pod.key]), chosen, rules)
-                else:
-                    place(scheduler, pod)
+                    yield _Explained(pod, _compared(scheduler, pod, pods[pod.key]), chosen, rules)
+                place(scheduler, pod)
             for each in (asked, trials):
                 if each:
                     each.close()
@@ -369,6 +369,31 @@ class _Run:
         for pod in in_queue_order(list(scheduler.cluster.pending.values()), scheduler):
             yield pod
             self._on_decided()
+
+
+def _chosen(scheduler: Scheduler, pod: Pod) -> str | None:
+    """Where a scheduler would put the pod; it chooses afterwards as if it had not been asked."""
+    before = scheduler.save()
+    chosen = node_of(scheduler, pod)
+    scheduler.restore(before)
+    return chosen
+
+
+def _compared(scheduler: Scheduler, pod: Pod, nodes: tuple[str | None, str | None]) -> NodeComparison:
+    """How the nodes compare now. Reasons are collected only if one of them rejects the pod, or for extenders."""
+    rows = [scheduler.cluster.rows.get(node) for node in nodes if node is not None]
+    if not scheduler.extenders and len(rows) == len(nodes):
+        with suppress(InputError, PluginError, ExtenderError):
+            scored = scheduler.score(pod)
+            places = [None if row is None else scored.place_of(row) for row in rows]
+            points = {
+                node: scored.points(place)
+                for node, place in zip(nodes, places, strict=True)
+                if node is not None and place is not None
+            }
+            if len(points) == len(rows):
+                return NodeComparison(points if scored.scores else {}, {}, frozenset(points))
+    return NodeComparison.of(scheduler.decide(pod), nodes)
 
 
 class _Explained(NamedTuple):

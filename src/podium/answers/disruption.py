@@ -23,11 +23,11 @@ from podium.engine.scheduler import SchedulerOptions
 from podium.engine.select import TieBreak
 from podium.errors import InputError
 from podium.lookup import SHORT_KEYS
-from podium.manifests import workload_of
 from podium.model import Node, Pod
 from podium.model.pod import belongs_to_node, ends_with_node, is_of_daemon_set, is_recreated, is_static
 from podium.model.resources import CPU, MEMORY
 from podium.model.selectors import cordoned
+from podium.workloads import workload_of
 
 NO_CONTROLLER = "no controller makes it again"
 IGNORE_DAEMON_SETS, DELETE_EMPTY_DIR_DATA, FORCE = "--ignore-daemonsets", "--delete-emptydir-data", "--force"

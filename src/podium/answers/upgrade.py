@@ -20,11 +20,11 @@ from podium.engine.release import CURRENT, AnyRelease, Release, release_of
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import ConfigError, ExtenderError, InputError, PluginError
 from podium.framework import Registry
-from podium.manifests import workload_of
 from podium.model import Node, Pod
 from podium.model.objects import INSTANCE_TYPE
 from podium.model.pod import is_static
 from podium.rules import Difference, differences
+from podium.workloads import workload_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +372,8 @@ class _Trial:
             **{key: (pod, None) for key, pod in cluster.pending.items()},
         }
         """Every pod to decide, with its node."""
+        kinds = [*(pod.key for pod, _ in cluster.placed_by_kind()), *cluster.pending]
+        self._turns = {key: turn for turn, key in enumerate(kinds)}
 
     def decide(
         self, side: _Side, keys: Iterable[str], on_decided: Callable[[], object] = lambda: None
@@ -379,7 +381,7 @@ class _Trial:
         """The best nodes of each pod in one release."""
         found: dict[str, Best] = {}
         with closing(self._scheduler(side)) as scheduler:
-            for key in keys:
+            for key in sorted(keys, key=self._turns.__getitem__):
                 with self.cluster.without(self.pods[key][0]) as pod:
                     found[key] = _best_nodes(scheduler, pod)
                 on_decided()

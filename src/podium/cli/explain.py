@@ -57,7 +57,7 @@ def explain(
         from podium.cli.live import ask_scheduler
 
         return ask_scheduler(from_scheduler, pod, namespace, output.value, token_file)
-    from podium.cli.inputs import mention, read_objects, registry_with, scheduler_options
+    from podium.cli.inputs import mention, read_input, registry_with, scheduler_options
     from podium.cli.output import remark, write_report
     from podium.cluster import Cluster
     from podium.engine import Scheduler
@@ -67,8 +67,8 @@ def explain(
     from podium.present.explanation import explain_pod
 
     registry = registry_with(deciding.plugins)
-    found, objects, is_wanted = find_pod(read_objects(source), pod, namespace)
-    mention(objects, verbose=source.verbose, assume_volumes=deciding.assume_volumes)
+    found, objects, is_wanted = find_pod(read_input(source).settled, pod, namespace)
+    mention(objects, source, assume_volumes=deciding.assume_volumes)
     settings = scheduler_options(deciding, objects, registry)
     if preempt and (old := release_of(settings.release)).is_old:
         raise InputError(
@@ -149,13 +149,13 @@ def why_not(
     there already, 1 if not.
     """
     from podium import answers
-    from podium.cli.inputs import mention, read_objects, registry_with, scheduler_options
+    from podium.cli.inputs import mention, read_input, registry_with, scheduler_options
     from podium.cluster import Cluster
     from podium.lookup import find_pod
 
     registry = registry_with(deciding.plugins)
-    found, objects, _ = find_pod(read_objects(source), pod, namespace)
-    mention(objects, verbose=source.verbose)
+    found, objects, _ = find_pod(read_input(source).settled, pod, namespace)
+    mention(objects, source)
     settings, cluster = scheduler_options(deciding, objects, registry), Cluster.from_objects(objects)
     if node is None:
         anywhere = answers.why_nowhere(cluster, found, settings, profile=profile, most=most, **deciding.choices)

@@ -182,13 +182,13 @@ def dump(
     """
     import sys
 
-    from podium.cli.inputs import mention, read_objects
+    from podium.cli.inputs import mention, read_input
     from podium.cli.output import write_text
     from podium.live.reading import anonymize, documents
     from podium.live.reading import dump as encode
 
-    objects = read_objects(source)
-    mention(objects, verbose=source.verbose)
+    objects = read_input(source).settled
+    mention(objects, source)
     items = documents(objects)
     text = encode(anonymize(items) if anonymous else items)
     if out == "-":

@@ -123,11 +123,14 @@ class NodeSource(options.ClusterSource):
 
     def objects(self) -> Objects:
         """The objects of the files; empty without files."""
-        from podium.cli.inputs import mention, read_objects
+        from podium.cli.inputs import mention, read_input
         from podium.manifests import Objects
 
-        objects = read_objects(options.Source(files=self.files)) if self.files else Objects()
-        mention(objects, verbose=False)
+        if not self.files:
+            return Objects()
+        source = options.Source(files=self.files, strict=self.strict, no_warn=self.no_warn)
+        objects = read_input(source).settled
+        mention(objects, source)
         return objects
 
     def check(self, *, binds: bool) -> None:

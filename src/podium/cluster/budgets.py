@@ -161,7 +161,7 @@ def _scale(owner: Owner, store: Store) -> tuple[Owner, int | None]:
 
 
 class BudgetHealth:
-    """The budgets of a cluster, counted from the pods on every call, here or on a copy of the cluster.
+    """The budgets of a cluster, counted from the pods, here or on a copy of the cluster.
 
     A budget's status is not used: it describes the moment the input was taken. Recreated pods keep their names.
     """
@@ -176,6 +176,8 @@ class BudgetHealth:
             if not pod.terminating:
                 for key in self.of(pod):
                     self._covered[key].append(pod)
+        self._known: dict[str, tuple[Cluster, tuple[int, ...], Health]] = {}
+        """By budget, its health on a version of a cluster."""
         self._owners = {key: Counter(map(owner_of, found)) for key, found in self._covered.items()}
 
     def of(self, pod: Pod) -> list[str]:
@@ -183,7 +185,13 @@ class BudgetHealth:
         return [key for key in self._in_namespace.get(pod.namespace, ()) if self._budgets[key].covers(pod)]
 
     def health(self, name: str, cluster: Cluster) -> Health:
-        """The health of a budget on a cluster."""
+        """The health of a budget on a cluster; counted once for each version of it."""
+        known = self._known.get(name)
+        if known is None or known[0] is not cluster or known[1] != cluster.version:
+            known = self._known[name] = cluster, cluster.version, self._counted(name, cluster)
+        return known[2]
+
+    def _counted(self, name: str, cluster: Cluster) -> Health:
         healthy = sum(_is_healthy(pod, cluster) for pod in self._covered[name])
         return self._budgets[name].health(healthy, self._owners[name], cluster.store)
 

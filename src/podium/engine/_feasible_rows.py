@@ -98,6 +98,15 @@ class ScoredRows(NamedTuple):
     """Per row of `rows`, including the extenders' scores."""
     best: Ints
 
+    def place_of(self, row: int) -> int | None:
+        """The position of a row in `rows`; None if the pod does not fit there."""
+        found: Ints = (self.rows == row).nonzero()[0]
+        return int(found[0]) if len(found) else None
+
+    def points(self, place: int) -> dict[str, int]:
+        """The weighted score of each plugin at a position in `rows`."""
+        return {each.plugin: each.normalized.item(place) * each.weight for each in self.scores}
+
 
 def check_scores(plugin: str, scores: Ints, bounds: tuple[int, int]) -> bool:
     """Raise unless all scores are within the bounds, as kube-scheduler does after normalising.

@@ -26,9 +26,9 @@ from podium.model import Pod, ResourceClaim
 from podium.model.devices import AllocationResult, DeviceRequestAllocationResult
 from podium.model.meta import JsonObject
 from podium.plugins.dynamic_resources import DynamicResources
-from podium.plugins.dynamic_resources.inventory import PendingAllocation
+from podium.plugins.dynamic_resources.binding_conditions import status_of
+from podium.plugins.dynamic_resources.devices_in_use import PendingAllocation
 from podium.plugins.dynamic_resources.pod_devices import PodDevices
-from podium.plugins.dynamic_resources.requests import status_of
 
 """A part of an object as the API server has it."""
 Chosen = tuple[str, str]

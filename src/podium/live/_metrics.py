@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from podium.framework import Framework, Plugin, PostFilterResult, PreFilterResult, Status
-from podium.framework.plugin import ClusterEvent
+from podium.framework.events import ClusterEvent
 from podium.loop import Event, EventType, SchedulerLoop
 from podium.loop.events import ASSIGNED, label_of, node_changes, object_change, pod_changes
 from podium.model import Node, Object, Pod
@@ -188,7 +188,7 @@ def event_labels(event: Event, old: Object | None, rules: Rules, *, is_ours: boo
     """
     item, is_gone = event.object, event.type is EventType.DELETE
     if isinstance(item, Pod):
-        return _pod_labels(item, old if isinstance(old, Pod) else None, is_gone, is_ours)
+        return _pod_labels(item, old if isinstance(old, Pod) else None, rules, is_gone, is_ours)
     if type(item).__name__ in UNTOLD:
         return ()
     if isinstance(item, Node) and isinstance(old, Node) and not is_gone:
@@ -196,7 +196,7 @@ def event_labels(event: Event, old: Object | None, rules: Rules, *, is_ours: boo
     return _labels([object_change(item if is_gone else old, None if is_gone else item)])
 
 
-def _pod_labels(pod: Pod, old: Pod | None, is_gone: bool, is_ours: bool) -> Sequence[str]:
+def _pod_labels(pod: Pod, old: Pod | None, rules: Rules, is_gone: bool, is_ours: bool) -> Sequence[str]:
     unscheduled = "UnscheduledPod"
     if is_gone:
         return (f"{ASSIGNED if pod.spec.node_name else unscheduled}Delete",) if pod.spec.node_name or is_ours else ()
@@ -206,7 +206,7 @@ def _pod_labels(pod: Pod, old: Pod | None, is_gone: bool, is_ours: bool) -> Sequ
     kind = ASSIGNED if pod.spec.node_name else unscheduled
     if kind is unscheduled and not is_ours:
         return ()
-    changes = _labels(pod_changes(old, pod), kind)
+    changes = _labels(pod_changes(old, pod, rules), kind)
     return changes if f"{kind}Update" in changes else (f"{kind}Update", *changes)
 
 

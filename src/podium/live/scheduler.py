@@ -33,11 +33,12 @@ from podium.loop import Bind, Event, EventType, Evict, Instruction, Nominate, Sc
 from podium.loop.cycle import answer_of, with_plugin
 from podium.loop.queued_pod import Assumed
 from podium.memory import collector_paused
-from podium.model import Node, Object, Pod
+from podium.model import Node, Object, Pod, PodGroup
 from podium.plugins import IN_TREE
+from podium.plugins.default_binder import BINDER, DefaultBinder
+from podium.plugins.default_preemption import DefaultPreemption
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.dynamic_resources.pod_devices import PodDevices
-from podium.plugins.queue_and_bind import BINDER, DefaultBinder, DefaultPreemption
 from podium.plugins.storage.volume_binding import VolumeBinding
 from podium.present.explanation import explain_pod, to_document
 
@@ -607,9 +608,11 @@ class LiveScheduler:
                     self.loop.queue.activate(by.key, time.monotonic())
                     self._wake_up.set()
 
-    async def _evict(self, pod: Pod, by: Pod, node: str) -> None:
-        if await writes.preempt(self._client, pod, by):
+    async def _evict(self, pod: Pod, by: Pod, node: str, group: PodGroup | None) -> None:
+        if await writes.preempt(self._client, pod, by, group):
             note = f"Preempted by pod {by.metadata.uid} on node {node}"
+            if group is not None:
+                note = f"Preempted by podgroup {group.metadata.uid} on node cluster"
             self._record(pod, by, "Normal", "Preempted", "Preempting", note)
 
     # -- measuring ---------------------------------------------------------------------------------------------------

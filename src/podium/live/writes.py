@@ -22,19 +22,14 @@ from podium.live.client import MERGE_PATCH, STRATEGIC_PATCH, ApiClient, ApiError
 from podium.live.reading import RESOURCES, resource_of
 from podium.live.reflector import Backoff, Reflectors
 from podium.loop.queued_pod import Assumed
-from podium.model import CSINode, Node, PersistentVolume, PersistentVolumeClaim, Pod
+from podium.model import CSINode, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodGroup
 from podium.model.meta import JsonObject
+from podium.model.objects import SELECTED_NODE
 from podium.model.selectors import NodeMatcher
-from podium.plugins.queue_and_bind import DefaultPreemption
-from podium.plugins.storage.claims import (
-    SELECTED_NODE,
-    claim_not_found,
-    in_tree_plugin,
-    is_fully_bound,
-    migrated_plugins,
-    translate_affinity,
-    volume_affinity_terms,
-)
+from podium.plugins.default_preemption import DefaultPreemption
+from podium.plugins.storage.bindable_volumes import volume_affinity_terms
+from podium.plugins.storage.claims import claim_not_found, is_fully_bound
+from podium.plugins.storage.csi_translation import in_tree_plugin, migrated_plugins, translate_affinity
 from podium.plugins.storage.volume_binding import Stored, VolumeBinding
 
 logger = logging.getLogger("podium.live")
@@ -107,13 +102,17 @@ async def _is_bound(client: ApiClient, pod: Pod, node: str) -> bool:
         await backoff.sleep()
 
 
-async def preempt(client: ApiClient, victim: Pod, by: Pod) -> bool:
-    """Write why a pod is evicted, and delete it; returns whether it was still there, which is not an error if not."""
+async def preempt(client: ApiClient, victim: Pod, by: Pod, group: PodGroup | None = None) -> bool:
+    """Write why a pod is evicted, and delete it; returns whether it was still there, which is not an error if not.
+
+    `group` is the PodGroup that room is made for, if it is a group.
+    """
+    preemptor = "pod" if group is None else "podgroup"
     condition = {
         "type": "DisruptionTarget",
         "status": "True",
         "reason": "PreemptionByScheduler",
-        "message": f"{by.spec.scheduler_name}: preempting to accommodate a higher priority pod",
+        "message": f"{by.spec.scheduler_name}: preempting to accommodate a higher priority {preemptor}",
         "lastTransitionTime": _now(),
         **_generation(victim),
     }

@@ -12,8 +12,8 @@ from podium.config.profiles import check_profile
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import Eviction, Scored, lead, not_looked_at, ranking, runner_up, scored, why, why_finished
 from podium.engine.dry_runs import Candidate
+from podium.framework.obstacle import Obstacle, RejectedNodes
 from podium.framework.status import Status
-from podium.framework.suggested_change import Obstacle, RejectedNodes
 from podium.model import Pod
 from podium.plugins.storage.storage_detail import claims_detail
 from podium.present import API_VERSION, to_csv

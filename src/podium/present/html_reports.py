@@ -27,15 +27,7 @@ from podium.present import simulation as simulation_text
 from podium.present import to_yaml
 from podium.present import tuning as tuning_text
 from podium.present.comparison import because, measures_shown
-from podium.present.explanation import (
-    NO_OBSTACLES,
-    Explained,
-    Obstacles,
-    notes,
-    obstacle_text,
-    silent_plugins,
-    words,
-)
+from podium.present.explanation import NO_OBSTACLES, Explained, Obstacles, notes, obstacle_text, silent_plugins, words
 from podium.present.html import (
     Cell,
     Heading,

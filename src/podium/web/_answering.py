@@ -18,7 +18,7 @@ from podium.engine import Scheduler, simulate
 from podium.engine.release import AnyRelease, Release, release_of
 from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError, PodiumError
-from podium.lookup import added_objects, find_pod, first_pods, named_after, with_priority_and_profile
+from podium.lookup import added_objects, find_pod, with_priority_and_profile
 from podium.manifests import load
 from podium.model import Node, Object, Pod
 from podium.present import capacity as capacity_report
@@ -29,6 +29,7 @@ from podium.present import simulation as simulation_report
 from podium.web import _questions as questions
 from podium.web._views import timeline_document
 from podium.web.what_if import Subject, configured, manifests, posted_configuration, what_if, with_settings
+from podium.workloads.first_pods import first_pods, named_after
 
 Document = Mapping[str, Any]
 
