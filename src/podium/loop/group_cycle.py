@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from podium.engine.decision import NO_PLUGINS, Diagnosis
 from podium.engine.group_cycle import (
     FITS,
-    GROUP_CYCLE,
     UNSCHEDULABLE,
     GroupAlgorithm,
     GroupRun,
@@ -20,7 +19,7 @@ from podium.engine.group_cycle import (
 )
 from podium.engine.group_preemption import GroupPreemption
 from podium.framework import SUCCESS, Code, Status
-from podium.framework.pod_group_points import PodGroupPostFilterResult
+from podium.framework.pod_group_points import GROUP_CYCLE, PodGroupPostFilterResult
 from podium.loop.events import ChangeObject, Evict, Instruction, Nominate, SetCondition, Wait
 from podium.loop.pod_groups import QueuedGroup
 from podium.loop.queued_pod import Assumed, PodAtPermit, QueuedPod
