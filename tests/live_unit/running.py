@@ -12,7 +12,8 @@ from live_unit.api_server import ApiServer
 from podium.engine.scheduler import SchedulerOptions
 from podium.live.reading import SCHEDULED_BY
 from podium.live.reflector import Reflectors
-from podium.live.scheduler import LiveScheduler, RunSettings
+from podium.live.scheduler import LiveScheduler
+from podium.live.scheduling import RunSettings
 from podium.live.threads import LoopThread
 
 T = TypeVar("T")

@@ -241,7 +241,7 @@ def run(
     """
     from podium.cli.inputs import choose_release, registry_with
     from podium.live.process import ServingAddress, run_scheduler
-    from podium.live.scheduler import RunSettings
+    from podium.live.scheduling import RunSettings
 
     registry, chosen = registry_with(deciding.plugins), choose_release(deciding, ())
     settings = read_settings(config, registry, chosen)

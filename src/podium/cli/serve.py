@@ -227,8 +227,8 @@ def _following(server: ExtenderServer, nodes: NodeSource, *, binds: bool) -> Alo
     from functools import partial
 
     from podium.cli.live import find, log_to_stderr
+    from podium.live.binding import bind
     from podium.live.reflector import follow_cluster
-    from podium.live.writes import bind
 
     access = find(nodes.kubeconfig, nodes.context)
     log_to_stderr(verbose=False)

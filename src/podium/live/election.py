@@ -14,8 +14,8 @@ import msgspec
 
 from podium.config.types import LeaderElection
 from podium.live.client import ApiClient, ApiError
+from podium.live.event_recorder import micro_time
 from podium.live.fence import Fence
-from podium.live.writes import micro_time
 
 logger = logging.getLogger("podium.live")
 

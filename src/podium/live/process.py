@@ -20,7 +20,8 @@ from podium.live.fence import Fence
 from podium.live.http_server import HttpServer
 from podium.live.reading import SCHEDULED_BY
 from podium.live.reflector import Reflectors
-from podium.live.scheduler import LiveScheduler, RunSettings
+from podium.live.scheduler import LiveScheduler
+from podium.live.scheduling import RunSettings
 from podium.live.threads import LoopThread
 
 logger = logging.getLogger("podium.live")

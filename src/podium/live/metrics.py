@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 
 from podium.framework import Framework, Plugin, PostFilterResult, PreFilterResult, Status
 from podium.framework.events import ClusterEvent
+from podium.live.reflector import ReflectorHealth
 from podium.loop import Event, EventType, SchedulerLoop
 from podium.loop.events import ASSIGNED, label_of, node_changes, object_change, pod_changes
 from podium.model import Node, Object, Pod
@@ -42,6 +43,11 @@ STATE_METRICS = {
     "scheduler_unschedulable_pods": (["plugin", "profile"], "Pods that wait, by the plugin that rejected them last."),
     "scheduler_goroutines": (["operation"], "Writes under way, by what they do."),
     "scheduler_queue_incoming_pods_total": (["queue", "event"], "Pods that came into the queue, by part and event."),
+    "podium_watch_age_seconds": (["kind"], "Seconds since the last list, event or bookmark of a kind of object."),
+    "podium_watch_lists_total": (["kind"], "How often the objects of a kind were listed."),
+    "podium_watch_reconnects_total": (["kind"], "How often the watch of a kind was begun again."),
+    "podium_unreadable_objects_total": (["kind"], "Objects that could not be read."),
+    "podium_api_errors_total": (["code"], "Failed requests by HTTP status; 0 without an answer."),
 }
 
 
@@ -169,6 +175,17 @@ def values_now(loop: SchedulerLoop, writes: int) -> Values:
         "scheduler_unschedulable_pods": rejected,
         "scheduler_goroutines": {("binding",): writes},
         "scheduler_queue_incoming_pods_total": queue.incoming,
+    }
+
+
+def watch_values(health: Mapping[str, ReflectorHealth], errors: Mapping[int, int]) -> Values:
+    """The metrics about following the cluster: the health of each kind, and failed requests by HTTP status."""
+    return {
+        "podium_watch_age_seconds": {(kind,): each.age for kind, each in health.items()},
+        "podium_watch_lists_total": {(kind,): each.lists for kind, each in health.items()},
+        "podium_watch_reconnects_total": {(kind,): each.reconnects for kind, each in health.items()},
+        "podium_unreadable_objects_total": {(kind,): each.unreadable for kind, each in health.items()},
+        "podium_api_errors_total": {(str(code),): count for code, count in errors.items()},
     }
 
 

@@ -17,9 +17,9 @@ from podium.framework import Status
 from podium.framework.plugin import CycleState
 from podium.framework.status import PostFilterResult
 from podium.live.client import STRATEGIC_PATCH, ApiClient, ApiError
+from podium.live.pod_statuses import patch_status
 from podium.live.reading import RESOURCES, ObjectDecoder
 from podium.live.reflector import Reflectors
-from podium.live.writes import patch_status
 from podium.loop import Event, EventType, SchedulerLoop
 from podium.loop.queued_pod import Assumed
 from podium.model import Pod, ResourceClaim
