@@ -62,13 +62,14 @@ def _free_group_claim(plugin: str, failed: FailedGroup) -> PodGroupPostFilterRes
         name = _claim_name(group, listed)
         if name is None:
             continue
-        claim = failed.cluster.store.of(ResourceClaim).get(name, group.namespace)
-        if claim is None:
+        named = failed.cluster.store.of(ResourceClaim).get(name, group.namespace)
+        if named is None:
             return PodGroupPostFilterResult(Status.error(f'could not find ResourceClaim "{group.namespace}/{name}"'))
-        others = [each for each in claim.status.reserved_for if each.resource != POD_GROUPS or each.name != group.name]
-        if claim.status.allocation is not None and len(others) < len(claim.status.reserved_for):
-            after = replace(claim, status=replace(claim.status, reserved_for=others))
-            return PodGroupPostFilterResult(Status.unschedulable(UNRESERVED), changes=(ObjectChange(claim, after),))
+        reserved = named.status.reserved_for
+        others = [each for each in reserved if each.resource != POD_GROUPS or each.name != group.name]
+        if named.status.allocation is not None and len(others) < len(reserved):
+            after = replace(named, status=replace(named.status, reserved_for=others))
+            return PodGroupPostFilterResult(Status.unschedulable(UNRESERVED), changes=(ObjectChange(named, after),))
     return None
 
 
