@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from podium.answers.rollout import ChangedObject, RolloutStep
     from podium.cluster_input import ClusterInput
     from podium.engine import Simulation
+    from podium.engine.release import AnyRelease
     from podium.engine.scheduler import SchedulerOptions
     from podium.present.text import Line
     from podium.timeline import Timeline, TimelineResult
@@ -27,7 +28,7 @@ class Bound(StrEnum):
 
 
 def simulate(
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every workload and node, not the first ten.")] = False,
     html: options.Html = None,
@@ -60,8 +61,16 @@ def simulate(
     An object of a later -f is applied over that of an earlier one, and what that changes is shown first.
     With --timeline, pods come, run and go, nodes join and fail, over simulated time.
     """
-    from podium.cli.inputs import mention, mention_missing_owners, read_input, registry_with, scheduler_options
+    from podium.cli.inputs import (
+        in_scenario,
+        mention,
+        mention_missing_owners,
+        read_input,
+        registry_with,
+        scheduler_options,
+    )
     from podium.cli.output import write_report
+    from podium.cluster_input import ClusterInput
 
     chosen = TimelineOptions(events, until, log, samples, plot, snapshot_at, snapshot, resume, node_groups)
     if any(chosen):
@@ -72,13 +81,16 @@ def simulate(
         return simulate_timeline(chosen, source, deciding, output)
     registry = registry_with(deciding.plugins)
     given = _scaled(read_input(source), hpa)
+    settings = scheduler_options(deciding, given.objects, registry)
+    if source.scenario is not None:
+        objects, settings = in_scenario(source, deciding, given.objects, settings)
+        given = ClusterInput(objects, strict=given.strict)
     objects = given.objects
-    settings = scheduler_options(deciding, objects, registry)
     mention(given.expanded, source, assume_volumes=settings.assume_volumes)
     mention_missing_owners(given, source)
     found = (_step_by_step if stepwise else _at_once)(given, settings)
     if not write_report(html, lambda: _page(found)):
-        _show(found, output, objects.unchanged, everything=everything)
+        _show(found, output, objects.unchanged, settings.release, everything=everything)
     return 0 if found.simulation.fits and not any(change.stuck for change in found.changes) else 1
 
 
@@ -147,7 +159,7 @@ def _page(found: Simulated) -> str:
     return simulation_page(found.simulation, found.changes)
 
 
-def _show(found: Simulated, output: Format, unchanged: int, *, everything: bool) -> None:
+def _show(found: Simulated, output: Format, unchanged: int, release: AnyRelease, *, everything: bool) -> None:
     from podium.cli.output import emit, text_width
     from podium.present.simulation import change_lines, to_document, to_lines, to_rows
 
@@ -161,6 +173,7 @@ def _show(found: Simulated, output: Format, unchanged: int, *, everything: bool)
         lines=lines,
         document=lambda: to_document(*found),
         rows=lambda: to_rows(found.simulation),
+        release=release,
     )
 
 
@@ -254,6 +267,7 @@ def _check(chosen: TimelineOptions, files: Sequence[str]) -> None:
 
 def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options.AllSchedulerOptions) -> Timeline:
     from podium.cli.inputs import (
+        in_scenario,
         mention,
         mention_ignored,
         mention_missing_owners,
@@ -274,7 +288,7 @@ def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options
     objects = given.settled
     mention(objects, source, assume_volumes=deciding.assume_volumes)
     mention_missing_owners(given, source, FURTHER_PODS, NEW_NODES)
-    settings = scheduler_options(deciding, objects, registry)
+    objects, settings = in_scenario(source, deciding, objects, scheduler_options(deciding, objects, registry))
     if chosen.resume is not None:
         return resume_timeline(read_bytes(chosen.resume), events, settings, where=chosen.resume)
     groups = None
