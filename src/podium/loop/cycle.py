@@ -456,7 +456,7 @@ class SchedulerLoop:
         self.queue.done(pod.key)
         status = self._pre_bind_and_bind(assumed) if self._runs_binding else SUCCESS
         if status != SUCCESS:
-            return self._fail_to_bind(queued, assumed, status, now)
+            return self._fail_to_bind(queued, assumed, status, now) + self._expected_node(assumed, status)
         self.assumed[pod.key] = queued, assumed
         if self._runs_binding:
             for post_bind in self.scheduler.framework_of(pod).post_bind:
@@ -509,6 +509,17 @@ class SchedulerLoop:
         self._forget(assumed, now)
         diagnosis = Diagnosis.of_error(status.message, status.plugin)._replace(is_error=not status.code.rejects)
         return self.fail(queued, diagnosis, now)
+
+    def _expected_node(self, assumed: Assumed, status: Status) -> list[Instruction]:
+        """The nomination of a pod that failed in PreBind: its status names the node since PreBind began, and stays
+        so.
+        """
+        pod, framework = self.pods.get(assumed.pod.key), self.scheduler.framework_of(assumed.pod)
+        has_begun = any(plugin.name == status.plugin for plugin in framework.pre_bind)
+        if pod is None or not has_begun or not self.scheduler.setup.rules.nominates_expected_node:
+            return []
+        self.scheduler.nominations.nominate(pod, assumed.node)
+        return [Nominate(pod, assumed.node)]
 
     def _undo(self, queued: QueuedPod, assumed: Assumed, status: Status, now: float) -> list[Instruction]:
         """Undo the placement of a pod that Permit rejected."""
