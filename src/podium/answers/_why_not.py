@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 from podium.answers.candidate_changes import OnNode, rejection
 from podium.answers.change_search import MOST_SUGGESTIONS, Suggestion, suggestions
+from podium.answers.shown_result import ShownResult
 from podium.answers.trial_state import TrialState, trial_of
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration, Profile
@@ -22,8 +23,8 @@ from podium.lookup import find_node
 from podium.model import Pod
 
 
-@dataclass(frozen=True, slots=True)
-class WhyNot:
+@dataclass(frozen=True, slots=True, repr=False)
+class WhyNot(ShownResult):
     """Why a pod does not go to a node, and what would send it there."""
 
     pod: str

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from podium.answers.compare import node_points
+from podium.answers.shown_result import ShownResult
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import why
@@ -80,8 +81,8 @@ class Audited:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Audit:
+@dataclass(frozen=True, slots=True, repr=False)
+class Audit(ShownResult):
     """Every running pod, in the order of the cluster."""
 
     pods: tuple[Audited, ...]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Unpack
 
 from msgspec.structs import replace
 
+from podium.answers.shown_result import ShownResult
 from podium.answers.simulation import in_queue_order
 from podium.cluster import Cluster, NodeInfo
 from podium.engine import Decision, Scheduler
@@ -62,8 +63,8 @@ class Fits:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Capacity:
+@dataclass(frozen=True, slots=True, repr=False)
+class Capacity(ShownResult):
     """How many more pods fit, where, and why the next one does not."""
 
     fits: tuple[Fits, ...]

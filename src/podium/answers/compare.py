@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from podium.answers._replicas import place
 from podium.answers.measures import Measures, WorkloadKey, domains, in_domains, measure, workloads
+from podium.answers.shown_result import ShownResult
 from podium.answers.simulation import in_queue_order
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
@@ -241,8 +242,8 @@ class SpreadChange(NamedTuple):
         return {"namespace": self.workload.namespace, "workload": self.workload.name, **zones, **nodes}
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(ShownResult):
     """Two outcomes and the pods that differ."""
 
     before: WayResult

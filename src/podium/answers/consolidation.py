@@ -14,6 +14,7 @@ from math import fsum
 from podium.answers._replicas import place
 from podium.answers.disruption import Disruption, DisruptionSettings, Fate, drain
 from podium.answers.measures import node_price
+from podium.answers.shown_result import ShownResult
 from podium.answers.simulation import in_queue_order
 from podium.autoscaling.trial_cluster import TrialCluster, replacement_of
 from podium.cluster import Cluster
@@ -78,8 +79,8 @@ class KeptNode:
     """The pod on it that must not be moved, if that is why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Consolidation:
+@dataclass(frozen=True, slots=True, repr=False)
+class Consolidation(ShownResult):
     """Which nodes can go, in this order."""
 
     steps: tuple[RemovalStep, ...]

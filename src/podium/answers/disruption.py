@@ -15,6 +15,7 @@ from typing import Any, Literal
 from podium.answers._at_rest import PodOutcome, RestingCluster, run_to_rest, without_preemption
 from podium.answers._replicas import Recreation
 from podium.answers.measures import domains
+from podium.answers.shown_result import ShownResult
 from podium.answers.spec_constraints import SpecConstraint, spec_constraints
 from podium.cluster import Cluster, PodInfo
 from podium.cluster.budgets import BudgetHealth, Health
@@ -142,8 +143,8 @@ def drain_flags(cluster: Cluster, nodes: Sequence[str]) -> tuple[DrainFlag, ...]
     return tuple(DrainFlag(flag, tuple(pods)) for flag, pods in found.items() if pods)
 
 
-@dataclass(frozen=True, slots=True)
-class Disruption:
+@dataclass(frozen=True, slots=True, repr=False)
+class Disruption(ShownResult):
     """What happens to the pods of some nodes."""
 
     kind: Literal["drain", "fail"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
+from podium.answers.shown_result import ShownResult
 from podium.answers._at_rest import PodOutcome, RestingCluster, run_to_rest, without_preemption
 from podium.cluster import Cluster
 from podium.engine.scheduler import Config, Scheduler, SchedulerKeywords, SchedulerOptions
@@ -126,8 +127,8 @@ class Usage(NamedTuple):
     after: Amounts
 
 
-@dataclass(frozen=True, slots=True)
-class Simulation:
+@dataclass(frozen=True, slots=True, repr=False)
+class Simulation(ShownResult):
     """Every pending pod in the order of the queue, then the preempted pods; and how full nodes are before and after."""
 
     placements: tuple[Placement, ...]

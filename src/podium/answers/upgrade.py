@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Unpack
 
 from podium.answers.compare import Comparison, Way, compare, placement_differences, with_one_rule
+from podium.answers.shown_result import ShownResult
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration, Profile, UtilizationShapePoint
 from podium.engine import Scheduler
@@ -217,8 +218,8 @@ class ChangeGroup(NamedTuple):
         return {"name": self.name, **{kind.value: self.counts.get(kind, 0) for kind in ChangeKind}}
 
 
-@dataclass(frozen=True, slots=True)
-class Upgrade:
+@dataclass(frozen=True, slots=True, repr=False)
+class Upgrade(ShownResult):
     """What changes from one release to another."""
 
     before: Release

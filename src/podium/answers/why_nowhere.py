@@ -9,6 +9,7 @@ from podium.answers._why_not import blocker_documents
 from podium.answers.candidate_changes import AnyNode
 from podium.answers.change_search import MOST_SUGGESTIONS, Suggestion, suggestions
 from podium.answers.closest_nodes import ClosestNode, closest_nodes
+from podium.answers.shown_result import ShownResult
 from podium.answers.trial_state import trial_of
 from podium.cluster import Cluster
 from podium.engine import Decision
@@ -19,8 +20,8 @@ MOST_CLOSEST = 3
 """How many of the closest nodes an answer names."""
 
 
-@dataclass(frozen=True, slots=True)
-class WhyNowhere:
+@dataclass(frozen=True, slots=True, repr=False)
+class WhyNowhere(ShownResult):
     """Why a pod fits on no node, and what would let it run."""
 
     pod: str
