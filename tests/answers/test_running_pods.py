@@ -14,10 +14,10 @@ from builders import make_node, make_pod
 from cluster.facts import facts
 from device_objects import gpus, make_class
 from podium import answers
+from podium.answers.explanation import explain_pod
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.model import Object, ResourceClaim
-from podium.present.explanation import explain_pod
 from podium.web.what_if import ScoredPods
 
 RELEASES = ("v1.33", "v1.37")

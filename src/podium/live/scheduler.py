@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from podium.answers.explanation import explain_pod
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.config.plugin_args import VolumeBindingArgs
@@ -40,7 +41,7 @@ from podium.plugins.default_preemption import DefaultPreemption
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.dynamic_resources.pod_devices import PodDevices
 from podium.plugins.storage.volume_binding import VolumeBinding
-from podium.present.explanation import explain_pod, to_document
+from podium.present.explanation import to_document
 
 # -- the last decisions ------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from podium import answers
+from podium.answers.explanation import explain_pod
 from podium.engine import Scheduler, simulate
 from podium.engine.release import AnyRelease, Release, release_of
 from podium.engine.scheduler import SchedulerOptions
@@ -63,7 +64,7 @@ def _explain(question: questions.Explain, subject: Subject) -> Answered:
         document = with_settings(subject, question.settings, question.profile)
         options["config"] = configured(document, subject.release, subject.registry, "the other weights")
     with closing(Scheduler(subject.cluster, **options, assume_volumes=question.assume_volumes)) as scheduler:
-        explained = explanation_report.explain_pod(scheduler, pod, question.profile, preempt=question.preempt)
+        explained = explain_pod(scheduler, pod, question.profile, preempt=question.preempt)
     return Answered(explanation_report.to_document(explained), lambda: explanation_page(explained))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from podium.answers.explanation import Explained, WhichNodes, explain_pod, no_nodes
 from podium.cluster import PodInfo
 from podium.engine import Scheduler, Usage
 from podium.engine.decision import Decision, ranking
@@ -21,10 +22,10 @@ from podium.model import Pod
 from podium.model.objects import ZONE
 from podium.present import API_VERSION
 from podium.present.explanation import (
-    Explained,
-    explain_pod,
+    formulas_document,
     grouped,
     node_counts,
+    obstacle_texts,
     outcome_document,
     preemption_document,
     reasons_not_looked_at,
@@ -35,7 +36,6 @@ from podium.present.simulation import drain_lines, timeline_lines
 from podium.rules.gates import RELEASE_NAMES
 from podium.timeline import Timeline, TimelineResult, read_timeline
 from podium.web import _questions as questions
-from podium.web._formulas import formulas
 from podium.web._questions import ScoreSettings
 from podium.web.what_if import (
     ScoredPods,
@@ -91,7 +91,7 @@ def _plugins(decision: Decision, nodes: list[str]) -> list[dict[str, Any]]:
 
 def _rejected(explained: Explained) -> list[dict[str, Any]]:
     """The rejected nodes by plugin, reasons and code, most nodes first."""
-    details = explained.details
+    details = obstacle_texts(explained)
     return [
         {
             "plugin": status.plugin,
@@ -235,9 +235,11 @@ class Views:
         """A decision by columns."""
         return decision_table(self._explained(asked, asked.pod))
 
-    def _explained(self, asked: questions.Decision | questions.NodeDetail, name: str) -> Explained:
-        pod = self._pod(name)
-        return explain_pod(self._scheduler(asked.config, asked.settings, asked.profile), pod, asked.profile)
+    def _explained(
+        self, asked: questions.Decision | questions.NodeDetail, name: str, formulas_on: WhichNodes = no_nodes
+    ) -> Explained:
+        scheduler = self._scheduler(asked.config, asked.settings, asked.profile)
+        return explain_pod(scheduler, self._pod(name), asked.profile, formulas_on=formulas_on)
 
     def _pod(self, name: str) -> Pod:
         found = self.subject.cluster.find_pod(name)
@@ -272,9 +274,8 @@ class Views:
             "formulas": [],
         }
         if asked.pod is not None:
-            explained = self._explained(asked, asked.pod)
-            scheduler = self._scheduler(asked.config, asked.settings, asked.profile)
-            about["formulas"] = formulas(scheduler, self._pod(asked.pod), asked.profile, explained.decision, asked.node)
+            explained = self._explained(asked, asked.pod, formulas_on=lambda decision: [asked.node])
+            about["formulas"] = formulas_document(explained.formulas.get(asked.node, ()))
             status = explained.decision.rejected.get(asked.node)
             about["rejected"] = status and {"plugin": status.plugin, "reasons": list(status.reasons)}
         return about
