@@ -9,18 +9,18 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from podium.answers.simulation import Placement as Placement
+    from podium.answers.simulation import Simulation as Simulation
+    from podium.answers.simulation import Usage as Usage
+    from podium.answers.simulation import simulate as simulate
     from podium.cluster import Aspect as Aspect
     from podium.cluster import Cluster as Cluster
     from podium.cluster import NodeInfo as NodeInfo
     from podium.cluster import Nodes as Nodes
     from podium.cluster import PodInfo as PodInfo
     from podium.engine import Decision as Decision
-    from podium.engine import Placement as Placement
     from podium.engine import PluginScores as PluginScores
     from podium.engine import Scheduler as Scheduler
-    from podium.engine import Simulation as Simulation
-    from podium.engine import Usage as Usage
-    from podium.engine import simulate as simulate
     from podium.errors import ConfigError as ConfigError
     from podium.errors import ExtenderError as ExtenderError
     from podium.errors import InputError as InputError
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from podium.framework import WaitingPod as WaitingPod
     from podium.loop import SchedulerLoop as SchedulerLoop
     from podium.manifests import Objects as Objects
-    from podium.manifests import expand_workloads as expand_workloads
     from podium.manifests import load as load
     from podium.plugins import IN_TREE as IN_TREE
     from podium.testing import check_plugin as check_plugin
@@ -66,10 +65,12 @@ if TYPE_CHECKING:
     from podium.timeline import Timeline as Timeline
     from podium.timeline import TimelineResult as TimelineResult
     from podium.timeline import read_timeline as read_timeline
+    from podium.workloads import expand_workloads as expand_workloads
 
 _NAMES = {
+    "podium.answers.simulation": ("Placement", "Simulation", "Usage", "simulate"),
     "podium.cluster": ("Aspect", "Cluster", "NodeInfo", "Nodes", "PodInfo"),
-    "podium.engine": ("Decision", "Placement", "PluginScores", "Scheduler", "Simulation", "Usage", "simulate"),
+    "podium.engine": ("Decision", "PluginScores", "Scheduler"),
     "podium.errors": (
         *("ConfigError", "ExtenderError", "InputError", "PluginError", "PodiumError", "QuantityError"),
         "SelectorError",
@@ -81,7 +82,8 @@ _NAMES = {
         *("PreScorePlugin", "QueueSortPlugin", "Registry", "ReservePlugin", "ScorePlugin", "Status", "Verdict"),
         "WaitingPod",
     ),
-    "podium.manifests": ("Objects", "expand_workloads", "load"),
+    "podium.manifests": ("Objects", "load"),
+    "podium.workloads": ("expand_workloads",),
     "podium.loop": ("SchedulerLoop",),
     "podium.timeline": ("Surroundings", "Timeline", "TimelineResult", "read_timeline"),
     "podium.plugins": ("IN_TREE",),

@@ -12,20 +12,23 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 import msgspec
 
 from podium.cluster import Cluster
+from podium.config.extender_calls import names_extenders, without_calls, without_tls
 from podium.engine import Scheduler
-from podium.engine.release import CURRENT, DEFAULT_PROVIDER, AnyRelease, Options, release_of
+from podium.engine.release import CURRENT, DEFAULT_PROVIDER, AnyRelease, Config, Options, release_of
 from podium.errors import InputError, PodiumError, os_problem
 from podium.framework import Registry
+from podium.input_files import open_input
 from podium.manifests import load
 from podium.manifests.files import GZIP_MAGIC, STDIN, stdin
 from podium.model import Pod
 from podium.model.meta import JsonObject
 from podium.plugins import IN_TREE
+from podium.recorded_cycles import compare_cycles, play
 
 MOST_BYTES = 256 << 20
 """The maximum size of one case, in bytes of JSON."""
@@ -50,6 +53,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     feature_gates: dict[str, bool] = {}
     env: dict[str, str] = {}
     """With `provider` and `feature_gates`, the settings of the schedulers before v1.36."""
+    steps: list[dict[str, Any]] | None = None
+    """For a case that is played over time: the objects that come, change and go at whole seconds."""
+    until: int = 0
+    """The last second of such a case."""
 
 
 class _Line(Case, frozen=True, kw_only=True, rename="camel"):
@@ -135,7 +142,7 @@ def _lines(source: str, name: str) -> Iterator[bytes]:
 
 
 def _opened(source: str) -> AbstractContextManager[IO[bytes]]:
-    return nullcontext(stdin()) if source == STDIN else open(source, "rb")
+    return nullcontext(stdin()) if source == STDIN else open_input(source)
 
 
 def _unpacked_lines(stream: IO[bytes], name: str) -> Iterator[bytes]:
@@ -196,6 +203,8 @@ def decide(
     refused, it has an `error` and no `decisions`; for a case without pods it says whether its configuration is
     `accepted`.
     """
+    if case.steps is not None:
+        return _play(case, registry, release, equivalence_cache)
     try:
         scheduler, pods = prepare(case, registry, release, equivalence_cache=equivalence_cache)
         with closing(scheduler):
@@ -205,26 +214,52 @@ def decide(
             answer: dict[str, Any] = {"decisions": [chosen.shape(decision) for decision in decisions]}
             if chosen.is_old:
                 answer = {"effective": scheduler.setup.effective, **answer}
-            if scheduler.setup.warnings:
-                answer = {"warnings": list(scheduler.setup.warnings), **answer}
+            uncalled = without_calls(case.config)
+            if warnings := [*scheduler.setup.warnings, *filter(None, [uncalled.warning])]:
+                answer = {"warnings": warnings, **answer}
     except PodiumError as error:
         answer = {"error": str(error)}
     accepted = {} if case.pods else {"accepted": "error" not in answer}
     return {"name": case.name} | accepted | answer
 
 
+def _play(case: Case, registry: Registry, release: AnyRelease, equivalence_cache: bool) -> dict[str, Any]:
+    """Play a case with steps; the answer has its `cycles` and its `final` state."""
+    try:
+        played = play(
+            case.objects,
+            case.pods,
+            case.steps or [],
+            case.until,
+            config=case.config,
+            feature_gates=case.feature_gates,
+            registry=registry,
+            release=release,
+            equivalence_cache=equivalence_cache,
+        )
+    except PodiumError as error:
+        played = {"error": str(error)}
+    return {"name": case.name} | played
+
+
 def prepare(
     case: Case, registry: Registry = IN_TREE, release: AnyRelease = CURRENT, *, equivalence_cache: bool = True
 ) -> tuple[Scheduler, list[Pod]]:
-    """A scheduler on the case's cluster, and the pods to give it."""
+    """A scheduler on the case's cluster, and the pods to give it. It calls no extender that the case configures."""
     for number, item in enumerate(case.pods, 1):
         if item.get("kind", "Pod") != "Pod":
             raise InputError(f"pod {number} of case {case.name!r} is a {item['kind']}; move it to its objects")
     cluster = Cluster.from_objects(load(case.objects) if case.objects else ())
     options = Options(provider=case.provider, feature_gates=case.feature_gates, env=case.env)
+    config: Config = case.config
+    if names_extenders(config):
+        # A mistake in the part that is left out is a mistake all the same.
+        written = cast(dict[str, Any], without_tls(config))
+        release_of(release).set_up(written, options=options, registry=registry)
+        config = cast(dict[str, Any], without_calls(config).document)
     scheduler = Scheduler(
         cluster,
-        case.config,
+        config,
         registry=registry,
         release=release,
         options=options,
@@ -257,6 +292,10 @@ def compare(case: str, expected: JsonObject, got: JsonObject) -> Iterator[Mismat
         return
     if expected.get("effective", got.get("effective")) != got.get("effective"):
         yield Mismatch(case, "", "", "", "effective", expected.get("effective"), got.get("effective"))
+    if "cycles" in expected or "cycles" in got:
+        for path, one, other in compare_cycles(expected, got):
+            yield Mismatch(case, "", "", "", path, one, other)
+        return
     recorded, decided = expected.get("decisions") or [], got.get("decisions") or []
     if len(recorded) != len(decided):
         yield Mismatch(case, "", "", "", "decisions", len(recorded), len(decided))

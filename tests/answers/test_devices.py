@@ -11,12 +11,13 @@ import pytest
 from cli.running import run
 from podium import answers
 from podium.answers.capacity import DeviceState, devices
+from podium.answers.simulation import simulate
 from podium.cluster import Cluster
-from podium.engine.simulation import simulate
 from podium.example import gpus_text
-from podium.manifests import Objects, expand_workloads, load
+from podium.manifests import Objects, load
 from podium.model import Pod, ResourceClaim
 from podium.rules import NEWEST_RULES
+from podium.workloads import expand_workloads
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 import yaml
 
+from podium.answers.simulation import simulate
 from podium.cluster import Cluster
-from podium.engine import simulate
 from podium.example import fleet, fleet_text, shop_text
-from podium.manifests import Objects, expand_workloads, load
+from podium.manifests import Objects, load
 from podium.model import (
     CSINode,
     DaemonSet,
@@ -29,6 +29,7 @@ from podium.model import (
     StatefulSet,
 )
 from podium.plugins.topology_spread_constraints import HARD
+from podium.workloads import expand_workloads
 
 
 @pytest.fixture(scope="module")

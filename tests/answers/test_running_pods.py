@@ -15,10 +15,10 @@ from cluster.facts import facts
 from device_objects import gpus, make_class
 from podium import answers
 from podium.answers.explanation import explain_pod
+from podium.answers.moved_pods import ScoredPods
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.model import Object, ResourceClaim
-from podium.web.what_if import ScoredPods
 
 RELEASES = ("v1.33", "v1.37")
 """The first does not look at claims, the second does."""

@@ -9,14 +9,15 @@ import yaml
 
 from podium.answers.applied_scenario import AppliedScenario, apply_scenario, differences
 from podium.answers.scenario import BASE, Scenario, read_scenario, scenario_document
+from podium.answers.simulation import simulate
 from podium.cluster import Cluster
-from podium.engine import simulate
 from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError
 from podium.example import fleet
-from podium.manifests import Objects, expand_workloads, load, workload_of
+from podium.manifests import Objects, load
 from podium.model import Node, Pod
 from podium.present.scenario import effect_sentences
+from podium.workloads import expand_workloads, workload_of
 
 POD: dict[str, Any] = {
     "apiVersion": "v1",

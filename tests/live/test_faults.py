@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import threading
 import time
@@ -112,6 +113,34 @@ def test_watches_are_too_old(fresh_plane: ControlPlane) -> None:
         podium.send(signal.SIGCONT)
         check(fresh_plane, POD_COUNT)
         assert "listing again" in podium.output
+
+
+def test_watches_that_stay_silent_are_begun_again(fresh_plane: ControlPlane) -> None:
+    with FaultProxy(fresh_plane) as proxy:
+        proxy.faults(cutWatchesAfter=1)
+        with running(fresh_plane, server=proxy.url) as (podium,):
+            proxy.faults(stallWatches=True)
+            wait_until(lambda: proxy.counts().get("stalled", 0) > 10)
+            proxy.faults()
+            create_pods(fresh_plane, 50)
+            wait_for_bound(fresh_plane, 50, 120)
+            assert "nothing came from the watch" in podium.output
+            assert 'podium_watch_age_seconds{kind="Pod"}' in podium.metrics()
+
+
+def test_the_store_is_emptied(fresh_plane: ControlPlane) -> None:
+    with running(fresh_plane) as (podium,):
+        create_pods(fresh_plane)
+        wait_until(lambda: bound(fresh_plane) == POD_COUNT)
+        fresh_plane.api_server.kill()
+        fresh_plane.etcd.kill()
+        shutil.rmtree(fresh_plane.directory / "etcd")
+        fresh_plane.start_etcd()
+        fresh_plane.start_api_server()
+        fresh_plane.create(NODES, node("new", cpu=ROOM, memory="900Gi", pods=100))
+        create_pods(fresh_plane, 50, "late")
+        check(fresh_plane, 50)
+        assert "the API server went back" in podium.output
 
 
 ANSWERS = {

@@ -12,7 +12,8 @@ from live_unit.api_server import ApiServer
 from podium.engine.scheduler import SchedulerOptions
 from podium.live.reading import SCHEDULED_BY
 from podium.live.reflector import Reflectors
-from podium.live.scheduler import LiveScheduler, RunSettings
+from podium.live.scheduler import LiveScheduler
+from podium.live.scheduling import RunSettings
 from podium.live.threads import LoopThread
 
 T = TypeVar("T")
@@ -52,7 +53,7 @@ def made_scheduler(
     server: ApiServer, reflectors: Reflectors, *, config: Fields | None = None, dry_run: bool = False, **options: Any
 ) -> LiveScheduler:
     concurrency: int = options.pop("bind_concurrency", 64)
-    settings = RunSettings(concurrency, dry_run)
+    settings = RunSettings(concurrency, dry_run, options.pop("preempts", True))
     options = {"tie_break": "first", **options}
     parsed = SchedulerOptions.of(config, **options).set_up().config
     return LiveScheduler(server.client, server.client, reflectors, parsed, settings, **options)

@@ -15,6 +15,7 @@ from builders import make_node, make_pod
 from live_unit.api_server import ApiServer
 from live_unit.running import Running, SameLoop, following, made_scheduler
 from podium.errors import InputError
+from podium.live import http_server
 from podium.live.http_server import HttpServer
 
 TOKEN = "secret"
@@ -156,3 +157,17 @@ def test_many_questions_at_a_time_are_refused_and_health_is_not() -> None:
     found = asyncio.run(story())
     assert found.keys() == {200, 429}
     assert found[429] >= 20
+
+
+def test_a_replica_whose_view_is_old_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "OLDEST_VIEW", 0.0)
+    ((status, text),) = asyncio.run(answers("/readyz", is_leader=False))
+    assert status == 503
+    assert "Node: nothing was heard for 0 s" in text
+
+
+def test_ready_says_the_age_of_each_kind() -> None:
+    ((status, text),) = asyncio.run(answers("/readyz?verbose", is_leader=False))
+    assert status == 200
+    assert "Node: heard 0." in text
+    assert text.endswith("\nok")

@@ -14,7 +14,7 @@ from live_unit.api_server import ApiServer
 from live_unit.running import running
 from podium.cluster import NodeInfo
 from podium.framework import SUCCESS, CycleState, FilterPlugin, Registry, Status
-from podium.live import scheduler as live_scheduler
+from podium.live import scheduling
 from podium.live.client import ApiError
 from podium.model import Pod
 from podium.plugins import IN_TREE
@@ -113,7 +113,7 @@ def test_a_scheduler_that_is_told_to_stop_does_not_wait_for_a_decision() -> None
 def test_a_decision_that_takes_long_is_reported(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_scheduler, "SLOW_DECISION", 0.02)
+    monkeypatch.setattr(scheduling, "SLOW_DECISION", 0.02)
 
     async def story() -> None:
         server, gate = ApiServer(make_node("a"), make_pod("slow")), Gate()

@@ -1,6 +1,5 @@
 """Answers to questions about a cluster; each answer is a function with a typed result."""
 
-from podium.answers._replicas import pods_of
 from podium.answers._why_not import WhyNot, why_not
 from podium.answers.audit import Audit, Audited, Finding, audit
 from podium.answers.capacity import (
@@ -39,6 +38,7 @@ from podium.answers.upgrade import Changed, Upgrade, upgrade
 from podium.answers.why_nowhere import WhyNowhere, why_nowhere
 from podium.framework.suggested_change import Change
 from podium.lookup import find_node, find_nodes, nodes_matching
+from podium.workloads.replicas import pods_of
 
 __all__ = [
     "OBJECTIVES",

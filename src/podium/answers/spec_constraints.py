@@ -16,9 +16,8 @@ from podium.framework.obstacle import SpecPart
 from podium.model import Pod
 from podium.model.meta import NodeSelectorTerm
 from podium.model.objects import PersistentVolume, PersistentVolumeClaim
-from podium.model.pod import Affinity, PodAffinityTerm, PodSpec
+from podium.model.pod import Affinity, PodAffinityTerm, PodSpec, claim_name
 from podium.model.selectors import requirement_text
-from podium.plugins.storage.claims import claim_name
 
 
 @dataclass(frozen=True, slots=True)

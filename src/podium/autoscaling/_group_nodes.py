@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from podium.autoscaling._node_groups import NodeGroup
-from podium.autoscaling._trial_cluster import TrialCluster, replacement_of
 from podium.autoscaling.strategy import Strategy
+from podium.autoscaling.trial_cluster import TrialCluster, replacement_of
 from podium.cluster import Cluster, NodeInfo
 from podium.model import Node, Pod
 from podium.model.pod import ends_with_node
 from podium.model.resources import CPU, MEMORY
 from podium.model.selectors import is_unreachable
-from podium.timeline.controllers import Disruptions
+from podium.workloads.disruptions import Disruptions
 
 GPU = "nvidia.com/gpu"
 

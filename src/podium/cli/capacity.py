@@ -16,6 +16,7 @@ from podium.cli.output import Format, Output
 if TYPE_CHECKING:
     from podium.answers import Capacity, CapacityQuestion, NodesNeeded
     from podium.cluster import Cluster
+    from podium.engine.release import AnyRelease
     from podium.engine.scheduler import SchedulerOptions
     from podium.manifests import Objects
     from podium.model import Pod
@@ -70,7 +71,7 @@ class CapacityOptions:
     ] = field(default_factory=list)
     profile: options.Profile = None
 
-    def read(self, objects: Objects) -> tuple[CapacityQuestion, Objects]:
+    def read(self, objects: Objects, source: options.Source) -> tuple[CapacityQuestion, Objects]:
         """Read everything that the options name; returns the question, and the objects including those of the
         named files.
         """
@@ -78,8 +79,8 @@ class CapacityOptions:
         from podium.cli.inputs import read_node, read_templates
         from podium.errors import InputError
 
-        templates, objects = read_templates((*self.pods, *self.podspec), objects, self.profile)
-        nodes = [read_node(text) for text in self.nodes]
+        templates, objects = read_templates((*self.pods, *self.podspec), objects, source, self.profile)
+        nodes = [read_node(text, source) for text in self.nodes]
         excluded = [name for text in self.exclude for name in text.split(",") if name]
         if nodes and self.at_least > MOST_PLACED_PODS:
             raise InputError(
@@ -94,7 +95,7 @@ class CapacityOptions:
 
 
 def capacity(
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     wanted: CapacityOptions = CapacityOptions(),
     output: Annotated[
         str,
@@ -109,22 +110,33 @@ def capacity(
     Of a chart, a directory or file of several workloads, each is counted on its own. Nothing is evicted, and pods that
     are pending already take no room. Exit code 1 if fewer fit than asked for.
     """
-    from podium.cli.inputs import mention, read_objects, registry_with, scheduler_options
+    from podium.cli.inputs import (
+        in_scenario,
+        mention,
+        mention_missing_owners,
+        read_input,
+        registry_with,
+        scheduler_options,
+    )
     from podium.cli.output import write_report
     from podium.cluster import Cluster
+    from podium.workloads.missing_owners import NEW_NODES
 
     registry = registry_with(deciding.plugins)
-    objects = read_objects(source)
-    mention(objects, verbose=source.verbose)
-    asked, objects = wanted.read(objects)
-    settings = scheduler_options(deciding, objects, registry)
+    given = read_input(source)
+    mention(given.settled, source)
+    mention_missing_owners(given, source, *([NEW_NODES] if wanted.nodes else []))
+    settings = scheduler_options(deciding, given.settled, registry)
+    objects, settings = in_scenario(source, deciding, given.settled, settings)
+    asked, objects = wanted.read(objects, source)
     cluster = Cluster.from_objects(objects)
     if asked.counts_each and output != CLUSTER_CAPACITY:
         return _each_alone(asked, cluster, settings, output, html)
     answer, needed = asked.count(cluster, settings)
     if not write_report(html, lambda: _page(answer, needed, wanted.at_least)):
         priced = any("=" in text for text in wanted.nodes)
-        _show(answer, needed, output, at_least=wanted.at_least, everything=everything, priced=priced)
+        least = wanted.at_least
+        _show(answer, needed, output, settings.release, at_least=least, everything=everything, priced=priced)
     fits = answer.count >= wanted.at_least if answer is not None else needed is not None and not needed.pods
     return 0 if fits else 1
 
@@ -145,6 +157,7 @@ def _each_alone(
             lines=lambda: workload_lines(found, at_least=asked.at_least, width=text_width(form)),
             document=lambda: workload_document(found),
             rows=lambda: workload_rows(found),
+            release=settings.release,
         )
     return 0 if all(each.count >= asked.at_least for each in found) else 1
 
@@ -176,6 +189,7 @@ def _show(
     answer: Capacity | None,
     needed: NodesNeeded | None,
     output: str,
+    release: AnyRelease,
     *,
     at_least: int,
     everything: bool,
@@ -200,7 +214,13 @@ def _show(
         more = [] if needed is None else needed_lines(needed, width=width, priced=priced)
         return [*lines, *([Line("")] if lines and more else []), *more]
 
-    emit(form, lines=text, document=lambda: to_document(answer, needed), rows=lambda: to_rows(answer, needed))
+    emit(
+        form,
+        lines=text,
+        document=lambda: to_document(answer, needed),
+        rows=lambda: to_rows(answer, needed),
+        release=release,
+    )
 
 
 def devices(
@@ -214,13 +234,13 @@ def devices(
     They stand in the ResourceSlices of the input, and who holds them in its ResourceClaims.
     """
     from podium.answers.capacity import devices as find
-    from podium.cli.inputs import choose_release, mention, read_objects
+    from podium.cli.inputs import choose_release, mention, read_input
     from podium.cli.output import emit, text_width
     from podium.cluster import Cluster
     from podium.present.capacity import devices_document, devices_lines, devices_rows
 
-    objects = read_objects(source)
-    mention(objects, verbose=source.verbose)
+    objects = read_input(source).settled
+    mention(objects, source)
     found = find(Cluster.from_objects(objects), choose_release(deciding, objects).rules)
     emit(
         output,

@@ -14,9 +14,10 @@ from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
     from podium.answers.rollout import ChangedObject, RolloutStep
-    from podium.engine import Simulation
+    from podium.answers.simulation import Simulation
+    from podium.cluster_input import ClusterInput
+    from podium.engine.release import AnyRelease
     from podium.engine.scheduler import SchedulerOptions
-    from podium.manifests import Objects
     from podium.present.text import Line
     from podium.timeline import Timeline, TimelineResult
 
@@ -27,7 +28,7 @@ class Bound(StrEnum):
 
 
 def simulate(
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every workload and node, not the first ten.")] = False,
     html: options.Html = None,
@@ -43,6 +44,9 @@ def simulate(
         Bound | None,
         typer.Option("--hpa", help="Scale what a HorizontalPodAutoscaler targets to its maximum or minimum."),
     ] = None,
+    preempt: Annotated[
+        bool, typer.Option("--preempt/--no-preempt", help="Whether pods may evict others of a lower priority for room.")
+    ] = True,
     events: Events = None,
     until: Until = None,
     log: Log = None,
@@ -56,26 +60,46 @@ def simulate(
 ) -> int:
     """Place everything that is pending, workloads without pods included, and show how full the nodes get.
 
-    Pods are decided by priority, then creation, then as they stand in the input. Exit code 1 if something does not fit.
+    Pods are decided by priority, then creation, then as they stand in the input; a pod that fits nowhere evicts pods of
+    a lower priority if that helps, as in a cluster. Exit code 1 if a pod ends up without a node.
     An object of a later -f is applied over that of an earlier one, and what that changes is shown first.
     With --timeline, pods come, run and go, nodes join and fail, over simulated time.
     """
-    from podium.cli.inputs import read_objects, registry_with, scheduler_options
+    from podium.cli.inputs import (
+        in_scenario,
+        mention,
+        mention_missing_owners,
+        read_input,
+        registry_with,
+        scheduler_options,
+    )
     from podium.cli.output import write_report
+    from podium.cluster_input import ClusterInput
 
     chosen = TimelineOptions(events, until, log, samples, plot, snapshot_at, snapshot, resume, node_groups)
     if any(chosen):
-        unwanted = {"--html": html is not None, "--rollout": stepwise, "--hpa": hpa is not None}
+        unwanted = {
+            "--html": html is not None,
+            "--rollout": stepwise,
+            "--hpa": hpa is not None,
+            "--no-preempt": not preempt,
+        }
         for option in (*(name for name, given in unwanted.items() if given), *([] if deciding.cache else [NO_CACHE])):
             more = "; --plot draws one" if option == "--html" else ""
             raise typer.BadParameter(f"cannot be used with --timeline{more}", param_hint=option)
         return simulate_timeline(chosen, source, deciding, output)
     registry = registry_with(deciding.plugins)
-    objects = _scaled(read_objects(source, carry_out=False), hpa)
-    settings = scheduler_options(deciding, objects, registry)
-    found = (_step_by_step if stepwise else _at_once)(objects, settings, verbose=source.verbose)
+    given = _scaled(read_input(source), hpa)
+    settings = scheduler_options(deciding, given.objects, registry)
+    if source.scenario is not None:
+        objects, settings = in_scenario(source, deciding, given.objects, settings)
+        given = ClusterInput(objects, strict=given.strict)
+    objects = given.objects
+    mention(given.expanded, source, assume_volumes=settings.assume_volumes)
+    mention_missing_owners(given, source)
+    found = (_step_by_step if stepwise else _at_once)(given, settings, preempt=preempt)
     if not write_report(html, lambda: _page(found)):
-        _show(found, output, objects.unchanged, everything=everything)
+        _show(found, output, objects.unchanged, settings.release, everything=everything)
     return 0 if found.simulation.fits and not any(change.stuck for change in found.changes) else 1
 
 
@@ -90,15 +114,17 @@ class Simulated(NamedTuple):
     steps: tuple[RolloutStep, ...] | None
 
 
-def _scaled(objects: Objects, bound: Bound | None) -> Objects:
-    """The objects, with every workload of an autoscaler at the requested bound."""
+def _scaled(given: ClusterInput, bound: Bound | None) -> ClusterInput:
+    """The input, with every workload of an autoscaler at the requested bound."""
     from podium.cli.output import warn
-    from podium.manifests.apply import SCALED
-    from podium.manifests.replacement import scaled_by_autoscalers
+    from podium.cluster_input import ClusterInput
     from podium.model import HorizontalPodAutoscaler
+    from podium.model.objects import SCALED
+    from podium.workloads import scaled_by_autoscalers
 
     if bound is None:
-        return objects
+        return given
+    objects = given.objects
     if not objects.of(HorizontalPodAutoscaler):
         warn(f"--hpa {bound}: no HorizontalPodAutoscaler in the input, so nothing is scaled")
     read = {obj.identity for obj in objects if isinstance(obj, SCALED)}
@@ -107,38 +133,28 @@ def _scaled(objects: Objects, bound: Bound | None) -> Objects:
         if (target.kind, autoscaler.namespace, target.name) not in read:
             said = f"HorizontalPodAutoscaler {autoscaler.key}: its target {target.kind}/{target.name}"
             warn(f"--hpa {bound}: {said} is not in the input, so it is not scaled")
-    return scaled_by_autoscalers(objects, bound.value)
+    return ClusterInput(scaled_by_autoscalers(objects, bound.value), strict=given.strict)
 
 
-def _at_once(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> Simulated:
+def _at_once(given: ClusterInput, settings: SchedulerOptions, *, preempt: bool) -> Simulated:
     from podium.answers.rollout import changed_objects, requested_before
-    from podium.cli.inputs import mention
+    from podium.answers.simulation import simulate, with_usage_before
     from podium.cli.output import progress
-    from podium.cluster import Cluster
-    from podium.engine import simulate
-    from podium.engine.simulation import simulation_of
-    from podium.manifests import expand_workloads
-    from podium.manifests.replacement import with_changes_carried_out
 
-    expanded = expand_workloads(with_changes_carried_out(objects))
-    mention(expanded, verbose=verbose, assume_volumes=settings.assume_volumes)
-    cluster = Cluster.from_objects(expanded)
+    objects, cluster = given.objects, given.cluster()
     with progress("placing pods", len(cluster.pending)) as advance:
-        simulation = simulate(cluster, config=settings, on_decided=lambda placement: advance())
+        simulation = simulate(cluster, config=settings, preempt=preempt, on_decided=lambda placement: advance())
     if objects.applied:
-        simulation = simulation_of(simulation.placements, requested_before(objects), simulation.cluster)
+        simulation = with_usage_before(simulation, requested_before(objects))
     return Simulated(simulation, changed_objects(objects, simulation), None)
 
 
-def _step_by_step(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> Simulated:
+def _step_by_step(given: ClusterInput, settings: SchedulerOptions, *, preempt: bool) -> Simulated:
     from podium.answers.rollout import rollout
-    from podium.cli.inputs import mention
     from podium.cli.output import warn
-    from podium.manifests import expand_workloads
-    from podium.manifests.replacement import ROLLED_OUT, with_changes_carried_out
+    from podium.workloads.rolling_updates import ROLLED_OUT
 
-    expanded = expand_workloads(with_changes_carried_out(objects))
-    mention(expanded, verbose=verbose, assume_volumes=settings.assume_volumes)
+    objects = given.objects
     if not any(isinstance(applied.after, ROLLED_OUT) for applied in objects.applied):
         warn("--rollout: no later -f changes a Deployment, StatefulSet or DaemonSet, so there is nothing to roll out")
     found = rollout(objects, settings)
@@ -151,7 +167,7 @@ def _page(found: Simulated) -> str:
     return simulation_page(found.simulation, found.changes)
 
 
-def _show(found: Simulated, output: Format, unchanged: int, *, everything: bool) -> None:
+def _show(found: Simulated, output: Format, unchanged: int, release: AnyRelease, *, everything: bool) -> None:
     from podium.cli.output import emit, text_width
     from podium.present.simulation import change_lines, to_document, to_lines, to_rows
 
@@ -165,6 +181,7 @@ def _show(found: Simulated, output: Format, unchanged: int, *, everything: bool)
         lines=lines,
         document=lambda: to_document(*found),
         rows=lambda: to_rows(found.simulation),
+        release=release,
     )
 
 
@@ -257,20 +274,29 @@ def _check(chosen: TimelineOptions, files: Sequence[str]) -> None:
 
 
 def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options.AllSchedulerOptions) -> Timeline:
-    from podium.cli.inputs import mention, mention_ignored, registry_with, scheduler_options
-    from podium.manifests import Objects, load
+    from podium.cli.inputs import (
+        in_scenario,
+        mention,
+        mention_ignored,
+        mention_missing_owners,
+        read_input,
+        registry_with,
+        scheduler_options,
+    )
     from podium.manifests.files import read_bytes
-    from podium.manifests.replacement import with_changes_carried_out
     from podium.timeline import Timeline, read_timeline, resume_timeline
     from podium.wording import counted
+    from podium.workloads.missing_owners import FURTHER_PODS, NEW_NODES
 
     registry = registry_with(deciding.plugins)
     events = read_timeline(chosen.events or "-")
     if source.verbose:
         mention_ignored(f"{counted(len(events.events), 'event')} read", events.ignored)
-    objects = with_changes_carried_out(load(*dict.fromkeys(source.files))) if source.files else Objects()
-    mention(objects, verbose=source.verbose, assume_volumes=deciding.assume_volumes)
-    settings = scheduler_options(deciding, objects, registry)
+    given = read_input(source, needs_nodes=False)
+    objects = given.settled
+    mention(objects, source, assume_volumes=deciding.assume_volumes)
+    mention_missing_owners(given, source, FURTHER_PODS, NEW_NODES)
+    objects, settings = in_scenario(source, deciding, objects, scheduler_options(deciding, objects, registry))
     if chosen.resume is not None:
         return resume_timeline(read_bytes(chosen.resume), events, settings, where=chosen.resume)
     groups = None

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from podium.cluster.columns import PODS, Columns, Interned, Ints
 from podium.memory import RecentlyUsed
@@ -260,8 +261,12 @@ def _meta_signature(pod: Pod) -> bytes:
 
 
 def _spec_signature(pod: Pod) -> bytes:
-    """The spec, and the part of the status that scheduling reads."""
-    return _encode((pod.spec, _held(pod)))
+    """The spec without the pod's group, and the part of the status that scheduling reads."""
+    spec = pod.spec
+    if spec.scheduling_group is not None:
+        # The pods of all groups with one template share what is known about it.
+        spec = replace(spec, scheduling_group=None)
+    return _encode((spec, _held(pod)))
 
 
 def _held(pod: Pod) -> tuple[object, ...] | None:

@@ -133,7 +133,7 @@ class RowStatuses:
         may_evict, pod = self._policy.may_evict, self._pod
         if self._goes_by_priority:
             return self._priorities.of(row) < pod.priority
-        return any(may_evict(other, pod) for other in self._cluster.pods_on(row))
+        return any(may_evict(self._cluster.as_victim(other), pod) for other in self._cluster.pods_on(row))
 
 
 class FailedKinds:
@@ -228,7 +228,7 @@ class FailedKinds:
         return *self._cluster.version, self._nominations.version
 
     def _kind(self, pod: Pod, info: PodInfo) -> Hashable:
-        claims = claims_key(pod, self._cluster.store) if pod.spec.resource_claims else None
+        claims = claims_key(pod, self._cluster.store, self._cluster.rules) if pod.spec.resource_claims else None
         return info, pod.spec.scheduler_name, claims
 
     def _stands_for_its_kind(self, pod: Pod, info: PodInfo) -> bool:

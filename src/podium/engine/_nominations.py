@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
-from podium.model import Pod
+from msgspec.structs import replace
+
+from podium.model import Pod, PodSpec
 
 
 class Nominations:
@@ -18,6 +21,8 @@ class Nominations:
         self._node_of: dict[str, str] = {}
         self._on: dict[str, dict[str, Pod]] = {}
         self._changed: set[str] = set()
+        self._tried: dict[str, Pod] = {}
+        """The pods of the group that is being tried, as they count meanwhile."""
         self.version = 0
         """Increases whenever a nomination comes or goes."""
         for pod in pods:
@@ -42,7 +47,31 @@ class Nominations:
         nominated = self._on.get(node_name)
         if nominated is None:
             return []
-        return [other for other in nominated.values() if other.priority >= pod.priority and other.key != pod.key]
+        others = [other for other in nominated.values() if other.key != pod.key]
+        if self._tried:
+            others = [self._tried.get(other.key, other) for other in others]
+        return [other for other in others if other.priority >= pod.priority]
+
+    @contextmanager
+    def trying(self, pods: Sequence[Pod]) -> Iterator[None]:
+        """Within this context, the pods of a group are being tried.
+
+        kube-scheduler finds no nominated pod that has left the queue: it counts as a pod that asks for nothing, with
+        priority 0.
+        """
+        self._tried = {pod.key: Pod(metadata=replace(pod.metadata, labels={}), spec=PodSpec()) for pod in pods}
+        self._touch(pods)
+        try:
+            yield
+        finally:
+            self._tried = {}
+            self._touch(pods)
+
+    def _touch(self, pods: Sequence[Pod]) -> None:
+        nodes = [node for pod in pods if (node := self._node_of.get(pod.key))]
+        if nodes:
+            self._changed.update(nodes)
+            self.version += 1
 
     def has_others(self, pod: Pod) -> bool:
         """Whether any pod but this one is nominated."""

@@ -92,14 +92,12 @@ class Recheck:
     def put_back(self, trial: PodTrial, state: CycleState, placed: Placed) -> None:
         """Put a pod back on its node, and notify the plugins."""
         trial.put_back(placed)
-        self._tell_added(state, placed)
+        self.tell_added(state, placed)
 
     def take_off(self, trial: PodTrial, state: CycleState, placed: Placed) -> None:
         """Take a pod off its node, and notify the plugins."""
         trial.take_off(placed)
-        node = NodeInfo(self._cluster, placed.row)
-        for plugin in self._steps.followers:
-            _demand(plugin, "RemovePod", plugin.remove_pod(state, self._pod, placed.pod, node))
+        self.tell_removed(state, placed)
 
     def check(self, trial: PodTrial, state: CycleState, rows: Sequence[int]) -> list[Status]:
         """The filters' status of each row, checked without and then with the nominated pods that the pod yields to."""
@@ -122,7 +120,7 @@ class Recheck:
         for place, row in enumerate(rows):
             for pod in self._nominations.ahead_of(self._pod, self._cluster.names[row]):
                 placed = trial.place(pod, row, self._cluster.info_of(pod))
-                self._tell_added(crowded, placed)
+                self.tell_added(crowded, placed)
                 guests.setdefault(place, []).append(placed)
         found: list[Status | None] = [None] * len(rows)
         if guests:
@@ -133,7 +131,15 @@ class Recheck:
                 trial.take_off(placed)
         return found
 
-    def _tell_added(self, state: CycleState, placed: Placed) -> None:
+    def tell_removed(self, state: CycleState, placed: Placed) -> None:
+        """Notify the plugins of a pod that was taken off its node."""
+        if self._steps.followers:
+            node = NodeInfo(self._cluster, placed.row)
+            for plugin in self._steps.followers:
+                _demand(plugin, "RemovePod", plugin.remove_pod(state, self._pod, placed.pod, node))
+
+    def tell_added(self, state: CycleState, placed: Placed) -> None:
+        """Notify the plugins of a pod that was put on a node."""
         if self._steps.followers:
             node = NodeInfo(self._cluster, placed.row)
             for plugin in self._steps.followers:

@@ -107,6 +107,8 @@ class LowestPriorities:
         """Infinity for a row without pods."""
         found: float | None = self._known.found.get(row)
         if found is None:
-            found = min([pod.priority for pod in self._cluster.pods_on(row)], default=float("inf"))
+            found = min(
+                [self._cluster.as_victim(pod).priority for pod in self._cluster.pods_on(row)], default=float("inf")
+            )
             self._known.found[row] = found
         return found

@@ -14,6 +14,12 @@ from podium.errors import ConfigError, InputError, PluginError, PodiumError
 from podium.framework import plugin as points
 from podium.framework.obstacle import Obstacle, RejectedNodes
 from podium.framework.plugin import CycleState, FilterPlugin, Plugin, PreScorePlugin, ReservePlugin, ScorePlugin
+from podium.framework.pod_group_points import (
+    PlacementFeasiblePlugin,
+    PlacementGeneratePlugin,
+    PlacementScorePlugin,
+    PodGroupPostFilterPlugin,
+)
 from podium.framework.status import Status, Verdict
 from podium.model import Pod
 from podium.rules import Rules
@@ -130,6 +136,11 @@ class Framework:
         self.pre_bind = self._at("preBind", points.PreBindPlugin)
         self.bind = self._at("bind", points.BindPlugin)
         self.post_bind = self._at("postBind", points.PostBindPlugin)
+        self.placement_feasible = [each for each in self.plugins.values() if isinstance(each, PlacementFeasiblePlugin)]
+        self.placement_generate = self._at("placementGenerate", PlacementGeneratePlugin)
+        scored = {ref.name: ref.weight for ref in profile.points.get("placementScore", ())}
+        self.placement_score = [(each, scored[each.name]) for each in self._at("placementScore", PlacementScorePlugin)]
+        self.pod_group_post_filter = self._at("podGroupPostFilter", PodGroupPostFilterPlugin)
         scores = self._at("score", ScorePlugin)
         weights = {ref.name: ref.weight for ref in profile.points.get("score", ())}
         self.score = [Weighted(self._prepared(plugin, "score"), weights[plugin.name]) for plugin in scores]

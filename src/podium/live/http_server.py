@@ -15,7 +15,7 @@ import msgspec
 from aiohttp import hdrs, web
 
 from podium.errors import InputError
-from podium.live._metrics import CONTENT_TYPE
+from podium.live.metrics import CONTENT_TYPE
 from podium.live.scheduler import LiveScheduler
 from podium.live.threads import LoopThread
 
@@ -25,6 +25,8 @@ METRICS_WITHIN = 1.0
 """Seconds after which metrics are served without the newest state of a scheduler that is busy."""
 STUCK_AFTER = 300.0
 """Seconds without a turn of the scheduler after which it counts as stuck."""
+OLDEST_VIEW = 300.0
+"""Seconds without a list, event or bookmark of a kind after which the replica is not ready."""
 MOST_QUESTIONS = 4
 """How many questions about decisions may wait; more are refused with 429."""
 
@@ -75,7 +77,16 @@ class HttpServer:
         return web.Response(text="ok")
 
     async def _readyz(self, request: web.Request) -> web.Response:
-        return web.Response(text="ok") if self.is_ready else web.Response(text="not synced", status=503)
+        """Ready means that the cluster has been read, and that the view of it is not too old; `verbose` lists ages."""
+        if not self.is_ready:
+            return web.Response(text="not synced", status=503)
+        ages = sorted(self._scheduler.view_ages().items())
+        old = [f"{kind}: nothing was heard for {age:.0f} s" for kind, age in ages if age > OLDEST_VIEW]
+        if old:
+            return web.Response(text="\n".join(old), status=503)
+        if "verbose" in request.query:
+            return web.Response(text="\n".join([*(f"{kind}: heard {age:.1f} s ago" for kind, age in ages), "ok"]))
+        return web.Response(text="ok")
 
     async def _metrics(self, request: web.Request) -> web.Response:
         now = time.monotonic()

@@ -15,7 +15,8 @@ from podium.framework.events import Action, ClusterEvent, EventHint, WaitingPod
 from podium.framework.plugin import FilterPlugin, Plugin, PreFilterPlugin
 from podium.loop.queued_pod import QueuedPod
 from podium.manifests.decode import GROUP_OF
-from podium.model import Namespace, Node, Object, Pod, StorageClass
+from podium.model import Namespace, Node, Object, Pod, PodGroup, StorageClass
+from podium.model.pod_groups import Condition
 from podium.model.resources import pod_resources
 from podium.model.selectors import NO_SCHEDULE, any_tolerates
 from podium.plugins import IN_TREE
@@ -136,6 +137,8 @@ class Evict(NamedTuple):
     pod: Pod
     by: Pod
     node: str
+    group: PodGroup | None = None
+    """The group that `by` belongs to, if room is made for a whole group; `node` is empty then."""
 
 
 class Nominate(NamedTuple):
@@ -176,7 +179,16 @@ class Wait(NamedTuple):
     until: float
 
 
-Instruction = Bind | ChangeObject | Evict | Nominate | Unschedulable | Wait
+class SetCondition(NamedTuple):
+    """Write a condition to the status of a PodGroup; the loop expects the event of the update."""
+
+    pod: Pod
+    """The first pod of the group."""
+    group: PodGroup
+    condition: Condition
+
+
+Instruction = Bind | ChangeObject | Evict | Nominate | SetCondition | Unschedulable | Wait
 
 
 class PluginHints:

@@ -34,7 +34,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "ResourceClaimTemplate",
         "ResourceSlice",
     ),
-    "scheduling.k8s.io": ("PriorityClass",),
+    "scheduling.k8s.io": ("PodGroup", "PriorityClass"),
     "storage.k8s.io": ("CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment"),
 }
 """The kinds outside the core group. The same name in another group is another kind."""
@@ -219,6 +219,8 @@ def plain(entry: Entry) -> object:
         return msgspec.json.decode(value)
     except UnicodeDecodeError as error:
         raise InputError(f"is not UTF-8 text: {error.reason}", entry.where) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(f"cannot be read as JSON: {error}", entry.where) from None
 
 
 def object_name(kind: str, value: object) -> str:

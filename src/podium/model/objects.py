@@ -10,7 +10,18 @@ import re
 import msgspec
 
 from podium.errors import InputError
-from podium.model.meta import Count, Int32, Int64, LabelSelector, NodeSelector, Object, Quantity, ResourceList, Struct
+from podium.model.meta import (
+    Count,
+    Int32,
+    Int64,
+    LabelSelector,
+    NodeSelector,
+    Object,
+    Quantity,
+    ResourceList,
+    Struct,
+    integer,
+)
 from podium.model.pod import InTreeVolumeSources, PersistentVolumeClaimSpec, PodTemplateSpec
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -20,6 +31,7 @@ BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-doma
 NODE_GROUP = "podium/node-group"
 """The label with the node group of a node, for groups that grow and shrink."""
 PRICE_PER_HOUR = "podium/price-per-hour"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 """The label with the price of a node, as a number."""
 
 
@@ -113,6 +125,12 @@ class PersistentVolumeClaim(Object, frozen=True):
 
 
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
+
+
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+"""Annotations of a claim that is being bound or is bound."""
 
 
 def storage_class_of(item: PersistentVolumeClaim | PersistentVolume) -> str:
@@ -329,6 +347,15 @@ class CronJob(Object, frozen=True):
     spec: CronJobSpec = CronJobSpec()
 
 
+Scaled = Deployment | ReplicaSet | ReplicationController | StatefulSet
+SCALED = (Deployment, ReplicaSet, ReplicationController, StatefulSet)
+"""The workloads with a number of replicas."""
+TEMPLATED = (*SCALED, DaemonSet)
+"""The workloads that replace their pods when their template changes."""
+WORKLOADS = (*TEMPLATED, Job)
+"""The workloads that own pods or ReplicaSets."""
+
+
 class CrossVersionObjectReference(Struct, frozen=True):
     kind: str = ""
     name: str = ""
@@ -353,4 +380,5 @@ def int_or_percent(value: int | str, of: int, *, up: bool) -> int:
     match = _PERCENT.fullmatch(value.strip())
     if match is None:
         raise InputError(f"{value!r} must be a number or a percentage such as 50%")
-    return math.ceil(int(match[1]) * of / 100) if up else int(match[1]) * of // 100
+    percent = integer(match[1])
+    return math.ceil(percent * of / 100) if up else percent * of // 100

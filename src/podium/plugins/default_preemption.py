@@ -12,6 +12,7 @@ from podium.config.plugin_args import DefaultPreemptionArgs
 from podium.errors import InputError
 from podium.framework.events import Action, EventHint, WaitingPod
 from podium.framework.plugin import NO_POINTS, CycleState, PostFilterPlugin
+from podium.framework.pod_group_points import FailedGroup, PodGroupPostFilterPlugin, PodGroupPostFilterResult
 from podium.framework.status import PostFilterResult, Status
 from podium.model import Pod
 from podium.rules import Rules
@@ -27,7 +28,7 @@ class PreemptionSearch(Protocol):
         """Find the best node for the pod being scheduled; `statuses` has each node's reason why it does not fit."""
 
 
-class DefaultPreemption(PostFilterPlugin):
+class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin):
     """Nominate the pod to the node where the least important pods have to be evicted.
 
     It is listed at PreEnqueue in releases that let a pod wait there until its own preemption is carried out; here
@@ -56,6 +57,14 @@ class DefaultPreemption(PostFilterPlugin):
             return result
         said = Status(status.code, (f"preemption: {message}",), status.plugin)
         return PostFilterResult(said, result.nominated_node, result.changes)
+
+    def pod_group_post_filter(self, failed: FailedGroup) -> PodGroupPostFilterResult:
+        result = failed.preempt()
+        message = result.status.message
+        if not message:
+            return result
+        said = Status(result.status.code, (f"pod group preemption: {message}",))
+        return result._replace(status=said)
 
     def events_to_register(self) -> Sequence[EventHint]:
         return (EventHint("Pod", Action.DELETE, self.ends_preemption),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
@@ -24,9 +25,10 @@ from podium.config.types import MAX_NODE_SCORE
 from podium.framework import Action, Change, EventHint, Obstacle, PodView, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.events import node_update
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from podium.framework.pod_group_points import Assignment, Placement, PlacementScorePlugin
 from podium.framework.status import PASSED, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import LOWER_REQUEST, ChangeTarget, edit_pod, evict, evictable
-from podium.model import Container, DeviceClass, Node, Pod, ResourceRequirements
+from podium.model import Container, DeviceClass, Node, Pod, PodGroup, ResourceRequirements
 from podium.model.amounts import amount as short_amount
 from podium.model.pod import is_placed
 from podium.model.quantity import MAX_INT64, format_quantity, int64, parse_quantity
@@ -263,7 +265,7 @@ def asked_resources(resources: Iterable[Counted], requests: Mapping[str, int]) -
     ]
 
 
-class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PlacementScorePlugin):
     """Reject nodes without room for the pod's requests; score by how much of a node is, or would be, in use.
 
     An extended resource that a node lacks and that has a device class is left to DynamicResources.
@@ -441,6 +443,28 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         one, amounts = Nodes(node.cluster, np.array([node.row])), (np.array([offered]), np.array([used]))
         devices, in_use = with_devices(backed[name], *amounts, one, self.release_rules)
         return int(np.max(devices)), int(in_use[0])
+
+    def score_placement(
+        self, group: PodGroup, placement: Placement, assigned: Sequence[Assignment], cluster: Cluster
+    ) -> int:
+        """How much of the placement's nodes would be in use, whatever the profile's strategy.
+
+        Pod-level requests of the group's pods are not read.
+        """
+        requests: Counter[str] = Counter()
+        for pod in (each.pod for each in assigned):
+            plain = pod if pod.spec.resources is None else replace(pod, spec=replace(pod.spec, resources=None))
+            requests.update(pod_resources(plain, self.release_rules).score_requests)
+        nodes = [NodeInfo(cluster, row).amounts for row in placement.rows.tolist()]
+        total = weights = 0
+        for name, amount, weight in asked_resources(self._counted, requests):
+            offering = [amounts for amounts in nodes if amounts.allocatable.get(name, 0)]
+            capacity = sum(amounts.allocatable[name] for amounts in offering)
+            if capacity:
+                used = amount + sum(amounts.non_zero.get(name, 0) for amounts in offering)
+                total += weight * (min(used, capacity) * MAX_NODE_SCORE // capacity)
+                weights += weight
+        return total // weights if weights else 0
 
     def _asked(self, state: CycleState, pod: Pod, cluster: Cluster) -> list[ScoredRequest]:
         """The result of PreScore; computed now if the profile leaves out PreScore."""

@@ -28,7 +28,7 @@ from podium.model import (
     Pod,
     StorageClass,
 )
-from podium.model.objects import BETA_REGION, BETA_ZONE, ObjectReference, storage_class_of
+from podium.model.objects import BETA_REGION, BETA_ZONE, SELECTED_NODE, ObjectReference, storage_class_of
 from podium.model.pod import Volume
 from podium.model.quantity import parse_quantity
 from podium.model.resources import ATTACHABLE_VOLUMES, csi_limit_key
@@ -36,7 +36,6 @@ from podium.model.selectors import label_selector, node_term, node_terms
 from podium.plugins.storage.attached_volumes import INSTANCE_TYPE, NITRO, NITRO_LIMIT, STABLE_INSTANCE_TYPE
 from podium.plugins.storage.claims import (
     NO_PROVISIONER,
-    SELECTED_NODE,
     ForPodsWithVolumes,
     claim_not_found,
     is_bound_to,

@@ -20,12 +20,14 @@ from podium.answers.measures import Measures
 from podium.answers.trials import function_named
 from podium.autoscaling import NodeGroups, read_node_groups
 from podium.cluster import Cluster
+from podium.cluster_input import ClusterInput
 from podium.config.plugin_args import readers
 from podium.config.profiles import V1, with_argument, with_weight
 from podium.engine.release import CURRENT, release_of
 from podium.errors import ConfigError, InputError, os_problem
 from podium.framework import Registry, ScorePlugin
-from podium.manifests import Objects, expand_workloads, load, load_documents, with_changes_carried_out
+from podium.input_files import open_input
+from podium.manifests import Objects, load, load_documents
 from podium.plugins import IN_TREE
 from podium.rules import NEWEST_RULES
 from podium.sweep._spec import SEED, Point, SweepSpec
@@ -77,6 +79,11 @@ Sources = Mapping[str, bytes]
 def sources_of(folder: Path) -> Sources:
     """The Python files of a folder, which the sweep's functions and plugins may import."""
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.py"))}
+
+
+def _file_digest(file: Path) -> bytes:
+    with open_input(file) as opened:
+        return hashlib.file_digest(opened, "sha256").digest()
 
 
 class SentModules(MetaPathFinder, ExecutionLoader):
@@ -150,7 +157,7 @@ class Inputs:
     def built(self, cluster: str, trace: str) -> Cluster:
         """The cluster of a run with the pods of workloads, built once."""
         if (cluster, trace) not in self._built:
-            self._built[cluster, trace] = Cluster.from_objects(expand_workloads(self.objects(cluster, trace)))
+            self._built[cluster, trace] = ClusterInput(self.objects(cluster, trace)).cluster()
         return self._built[cluster, trace]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -196,7 +203,7 @@ class _Loading:
             files = sorted(Path(path).rglob("*")) if os.path.isdir(path) else [Path(path)]
             for file in files:
                 if file.is_file() or not file.is_dir():
-                    self.note(where, hashlib.sha256(file.read_bytes()).digest())
+                    self.note(where, _file_digest(file))
         except OSError as error:
             self.spec.document.refuse(where, f"{path}: {os_problem(error)}")
         except ValueError as error:
@@ -208,7 +215,7 @@ class _Loading:
             paths = [self.path(each, where) for each in (value if isinstance(value, list) else [value])]
             if not paths:
                 self.spec.document.refuse(where, "is empty; it needs a file")
-            found[label] = with_changes_carried_out(load(*paths))
+            found[label] = ClusterInput.read(*paths, needs_nodes=False).settled
         return found
 
     def traces(self) -> dict[str, Trace]:

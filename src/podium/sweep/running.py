@@ -17,13 +17,14 @@ from msgspec import Struct
 
 from podium.answers.compare import timeline_numbers
 from podium.answers.measures import measure
+from podium.answers.simulation import Simulation, place_in_order
 from podium.answers.trials import Workers, function_named, interrupts_held_back
 from podium.autoscaling import scaled
 from podium.cluster import Cluster
-from podium.engine import Simulation, simulate
+from podium.cluster_input import ClusterInput
 from podium.engine.release import CURRENT
 from podium.errors import InputError, PodiumError
-from podium.manifests import Objects, expand_workloads
+from podium.manifests import Objects
 from podium.manifests.located import is_number
 from podium.memory import collector_paused
 from podium.plugins import IN_TREE
@@ -120,7 +121,7 @@ class SharedInputs(NamedTuple):
             for plugin, error in result.failed_plugins.items():
                 _refuse_own(plugin, error)
             return result
-        simulation = simulate(self._cluster(cluster, trace, seed), messages=False, **options)
+        simulation = place_in_order(self._cluster(cluster, trace, seed), messages=False, **options)
         for placement in simulation.pending:
             _refuse_own(placement.failed_plugin, f"pod {placement.pod.key}: {placement.message}")
         return simulation
@@ -128,7 +129,7 @@ class SharedInputs(NamedTuple):
     def _cluster(self, cluster: str, trace: str, seed: int) -> Cluster:
         if not self.spec.prepare:
             return self.inputs.built(cluster, trace)
-        return Cluster.from_objects(expand_workloads(self._prepared(self.inputs.objects(cluster, trace), seed)))
+        return ClusterInput(self._prepared(self.inputs.objects(cluster, trace), seed)).cluster()
 
     def _prepared(self, objects: Objects, seed: int) -> Objects:
         """The objects that the user's function returns for a seed."""

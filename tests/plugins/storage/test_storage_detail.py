@@ -13,7 +13,7 @@ from podium.engine import Scheduler
 from podium.engine.release import CURRENT
 from podium.framework.obstacle import RejectedNodes
 from podium.model import Object, Pod
-from podium.plugins.storage.claims import SELECTED_NODE
+from podium.model.objects import SELECTED_NODE
 from podium.plugins.storage.storage_detail import claims_detail
 from storage_objects import bound, ephemeral, inline, make_claim, make_class, make_volume, on_label, pod_with, uses
 

@@ -11,7 +11,7 @@ from podium.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
 from podium.engine.release import Options
 from podium.framework import SKIP, SUCCESS, CycleState
 from podium.model import Object, Pod
-from podium.plugins.storage.claims import SELECTED_NODE
+from podium.model.objects import SELECTED_NODE
 from podium.plugins.storage.volume_binding import VolumeBinding
 from podium.rules import NEWEST_RULES
 from storage_objects import bound, ephemeral, make_claim, make_class, make_volume, on_label, pod_with, uses

@@ -7,8 +7,7 @@ from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.framework import CycleState
 from podium.model import Object, PersistentVolume, PersistentVolumeClaim
-from podium.model.objects import ObjectReference
-from podium.plugins.storage.claims import SELECTED_NODE
+from podium.model.objects import SELECTED_NODE, ObjectReference
 from podium.plugins.storage.volume_binding import VolumeBinding
 from podium.rules import NEWEST_RULES
 from storage_objects import bound, make_claim, make_class, make_volume, on_label, pod_with, uses

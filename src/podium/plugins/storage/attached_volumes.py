@@ -16,8 +16,9 @@ from podium.cluster.store import Store
 from podium.framework import Status
 from podium.model import CSINode, Object, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, VolumeAttachment
 from podium.model.objects import storage_class_of
+from podium.model.pod import claim_name
 from podium.model.resources import ATTACHABLE_VOLUMES, csi_limit_key, node_allocatable
-from podium.plugins.storage.claims import claim_name, claim_not_found, not_owned
+from podium.plugins.storage.claims import claim_not_found, not_owned
 from podium.plugins.storage.csi_translation import (
     DRIVERS,
     NEVER_COUNTED,

@@ -11,12 +11,10 @@ from podium.framework.events import WaitingPod
 from podium.framework.fast_paths import ForSomePods
 from podium.framework.obstacle import Obstacle, RejectedNodes, SpecPart
 from podium.framework.plugin import FilterPlugin
-from podium.model import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume
-from podium.model.objects import storage_class_of
+from podium.model import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
+from podium.model.objects import BIND_COMPLETED, storage_class_of
+from podium.model.pod import claim_name
 
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
 STORAGE = "storage"
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
@@ -39,16 +37,6 @@ class StorageFilter(ForPodsWithVolumes, FilterPlugin):
         from podium.plugins.storage.storage_detail import storage_obstacles  # loaded when somebody asks
 
         return storage_obstacles(self, rejected)
-
-
-def claim_name(pod: Pod, volume: Volume) -> str | None:
-    """The name of a volume's claim; None for a volume without a claim.
-
-    The claim of a generic ephemeral volume is named after the pod and the volume.
-    """
-    if volume.persistent_volume_claim is not None:
-        return volume.persistent_volume_claim.claim_name
-    return f"{pod.name}-{volume.name}" if volume.ephemeral is not None else None
 
 
 def uses_claims(pod: Pod) -> bool:

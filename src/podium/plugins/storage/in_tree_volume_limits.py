@@ -13,10 +13,10 @@ from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin
 from podium.framework.status import PASSED, SKIPPED, SUCCESS, PreFilterResult
 from podium.model import CSINode, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 from podium.model.objects import PersistentVolumeSpec
-from podium.model.pod import Volume
+from podium.model.pod import Volume, claim_name
 from podium.model.resources import ATTACHABLE_VOLUMES
 from podium.plugins.storage.attached_volumes import INSTANCE_TYPE, NITRO, NITRO_LIMIT, STABLE_INSTANCE_TYPE
-from podium.plugins.storage.claims import ForPodsWithVolumes, claim_name, claim_not_found, not_owned
+from podium.plugins.storage.claims import ForPodsWithVolumes, claim_not_found, not_owned
 from podium.rules import Rules
 
 

@@ -23,7 +23,8 @@ from podium.model import (
     StorageClass,
     Volume,
 )
-from podium.model.objects import TopologySelectorTerm, VolumeNodeAffinity, storage_class_of
+from podium.model.objects import SELECTED_NODE, TopologySelectorTerm, VolumeNodeAffinity, storage_class_of
+from podium.model.pod import claim_name
 from podium.model.quantity import format_quantity
 from podium.model.selectors import EVERYTHING, NodeMatcher, label_selector, requirement_text
 from podium.plugins.storage.attached_volumes import NO_LIMIT, AttachedVolumes, UncountableError
@@ -33,9 +34,7 @@ from podium.plugins.storage.claims import (
     REASON_NO_CLASS_NAME,
     REASON_NO_VOLUME_NAME,
     REASON_UNBOUND_IMMEDIATE,
-    SELECTED_NODE,
     STORAGE,
-    claim_name,
     claim_not_found,
     class_not_found,
     ephemeral_claim_not_found,

@@ -32,16 +32,9 @@ from podium.model import (
     StorageClass,
 )
 from podium.model.amounts import amount
-from podium.model.objects import ObjectReference
+from podium.model.objects import BOUND_BY_CONTROLLER, SELECTED_NODE, ObjectReference
 from podium.model.resources import MEMORY
-from podium.plugins.storage.claims import (
-    BOUND_BY_CONTROLLER,
-    SELECTED_NODE,
-    StorageFilter,
-    is_bound_to,
-    uses_claim,
-    uses_claims,
-)
+from podium.plugins.storage.claims import StorageFilter, is_bound_to, uses_claim, uses_claims
 from podium.plugins.storage.csi_translation import MIGRATED_PLUGINS
 from podium.plugins.storage.storage_capacities import volume_limit
 from podium.plugins.storage.volume_capacity_score import CapacityScorer

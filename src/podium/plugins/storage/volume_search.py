@@ -11,16 +11,15 @@ from podium.cluster.columns import Ints, Mask
 from podium.cluster.store import Store
 from podium.framework.status import Status
 from podium.model import CSIDriver, CSINode, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume
-from podium.model.objects import TopologySelectorTerm, VolumeNodeAffinity, storage_class_of
+from podium.model.objects import SELECTED_NODE, TopologySelectorTerm, VolumeNodeAffinity, storage_class_of
+from podium.model.pod import claim_name
 from podium.model.quantity import value
 from podium.model.selectors import NodeMatcher, Requirement
 from podium.plugins.storage.bindable_volumes import BindableVolume, BindableVolumes, claim_size, volume_affinity_terms
 from podium.plugins.storage.claims import (
     NO_PROVISIONER,
     REASON_UNBOUND_IMMEDIATE,
-    SELECTED_NODE,
     STORAGE,
-    claim_name,
     claim_not_found,
     ephemeral_claim_not_found,
     is_fully_bound,
