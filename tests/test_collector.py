@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from builders import make_node, make_pod
-from podium import Cluster, Timeline, simulate
+from podium import Timeline, simulate
 from podium.autoscaling import read_node_groups, scaled
+from podium.cluster import Cluster
 from podium.memory import MANY, collector_paused, collector_relaxed
 
 

@@ -17,6 +17,9 @@ from podium.errors import PluginError as PluginError
 from podium.errors import PodiumError as PodiumError
 from podium.errors import QuantityError as QuantityError
 from podium.errors import SelectorError as SelectorError
+from podium.framework import SKIP as SKIP
+from podium.framework import SUCCESS as SUCCESS
+from podium.framework import WAIT as WAIT
 from podium.framework import Action as Action
 from podium.framework import BindPlugin as BindPlugin
 from podium.framework import ClusterEvent as ClusterEvent
@@ -38,12 +41,9 @@ from podium.framework import PreScorePlugin as PreScorePlugin
 from podium.framework import QueueSortPlugin as QueueSortPlugin
 from podium.framework import Registry as Registry
 from podium.framework import ReservePlugin as ReservePlugin
-from podium.framework import SKIP as SKIP
-from podium.framework import SUCCESS as SUCCESS
 from podium.framework import ScorePlugin as ScorePlugin
 from podium.framework import Status as Status
 from podium.framework import Verdict as Verdict
-from podium.framework import WAIT as WAIT
 from podium.framework import WaitingPod as WaitingPod
 from podium.loop import SchedulerLoop as SchedulerLoop
 from podium.manifests import Objects as Objects
@@ -58,3 +58,4 @@ from podium.timeline import read_timeline as read_timeline
 from podium.workloads import expand_workloads as expand_workloads
 
 __version__: str
+__all__: list[str]

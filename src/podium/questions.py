@@ -9,6 +9,8 @@ from typing import Any, Self, Unpack
 
 from podium import answers
 from podium.answers.consolidation import Consolidation, ConsolidationLimits, consolidate
+from podium.answers.explanation import Explained, explain_pod
+from podium.answers.simulation import Simulation, simulate
 from podium.cluster import Cluster as ClusterColumns
 from podium.cluster_input import ClusterInput
 from podium.engine import Scheduler
@@ -17,7 +19,6 @@ from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.lookup import find_nodes, find_pod
 from podium.manifests import Objects
 from podium.model import Node, Object, Pod
-from podium.present.explanation import Explained, explain_pod
 
 
 class Cluster(ClusterColumns):
@@ -34,7 +35,10 @@ class Cluster(ClusterColumns):
 
     @classmethod
     def open(
-        cls, *sources: str | Mapping[str, Any], config: Config = None, strict: bool = False,
+        cls,
+        *sources: str | Mapping[str, Any],
+        config: Config = None,
+        strict: bool = False,
         **keywords: Unpack[SchedulerKeywords],
     ) -> Self:
         """Open files, directories, stdin (`-`) or dicts; later ones are applied over earlier ones.
@@ -45,7 +49,11 @@ class Cluster(ClusterColumns):
 
     @classmethod
     def live(
-        cls, context: str | None = None, kubeconfig: str | None = None, *, config: Config = None,
+        cls,
+        context: str | None = None,
+        kubeconfig: str | None = None,
+        *,
+        config: Config = None,
         **keywords: Unpack[SchedulerKeywords],
     ) -> Self:
         """Read the cluster of a kubeconfig context, by default the current one. Needs the extra `live`."""
@@ -80,13 +88,13 @@ class Cluster(ClusterColumns):
     def explain(self, pod: str | Pod, *, preempt: bool = False, profile: str | None = None) -> Explained:
         """Why a pod goes to its node, or fits on none."""
         with closing(Scheduler(self.fork(), self.options)) as scheduler:
-            return explain_pod(scheduler, self._pod(pod), profile, preempt=preempt)
+            return explain_pod(scheduler, self._named_pod(pod), profile, preempt=preempt)
 
     def why_not(
         self, pod: str | Pod, node: str | Node | None = None, *, most: int = 5, profile: str | None = None
     ) -> answers.WhyNot | answers.WhyNowhere:
         """What keeps a pod off a node, or off all of them, and the smallest changes that help."""
-        found = self._pod(pod)
+        found = self._named_pod(pod)
         if node is None:
             return answers.why_nowhere(self, found, self.options, profile=profile, most=most)
         name = node if isinstance(node, str) else node.name
@@ -94,24 +102,24 @@ class Cluster(ClusterColumns):
 
     # -- questions about the cluster -----------------------------------------------------------------------------------
 
-    def simulate(self, *, preempt: bool = True) -> answers.Simulation:
+    def simulate(self, *, preempt: bool = True) -> Simulation:
         """Where everything that is pending goes."""
-        return answers.simulate(self, config=self._steady, preempt=preempt)
+        return simulate(self, config=self._steady, preempt=preempt)
 
     def capacity(
         self, *pods: str | Pod, mix: Sequence[int] = (), limit: int = 0, exclude_nodes: Iterable[str] = ()
     ) -> answers.Capacity:
         """How many more pods like these fit, several in turns, where, and what stops the next one."""
-        templates = [self._pod(pod) for pod in pods]
+        templates = [self._named_pod(pod) for pod in pods]
         return answers.capacity(self, templates, self._steady, mix=mix, limit=limit, exclude_nodes=exclude_nodes)
 
     def drain(self, *nodes: str | Node, preempt: bool = True) -> answers.Disruption:
         """Where the pods of drained nodes go; nodes are named, or selected by labels such as `zone=eu-1a`."""
-        return answers.drain(self, self._nodes(nodes), self._disruption(preempt))
+        return answers.drain(self, self._named_nodes(nodes), self._disruption(preempt))
 
     def fail(self, *nodes: str | Node, preempt: bool = True) -> answers.Disruption:
         """Where the pods of lost nodes go, which stay pending, and which budgets are violated."""
-        return answers.fail(self, self._nodes(nodes), self._disruption(preempt))
+        return answers.fail(self, self._named_nodes(nodes), self._disruption(preempt))
 
     def audit(self) -> answers.Audit:
         """Which running pods are where they would go now, which drifted, which no longer fit."""
@@ -122,8 +130,10 @@ class Cluster(ClusterColumns):
     ) -> answers.Comparison:
         """What is placed elsewhere with another configuration, or as another release."""
         mine = self.options
-        before = answers.Way("before", self, mine.config, mine.release)
-        after = answers.Way("after", self, mine.config if config is None else config, release or mine.release)
+        before = answers.Way(cluster=self, config=mine.config, release=mine.release, name="before")
+        after = replace(before, name="after", release=release or mine.release)
+        if config is not None:
+            after = replace(after, config=config)
         return answers.compare(before, after, mine, replay=replay)
 
     def upgrade(self, after: AnyRelease | None = None, *, before: AnyRelease | None = None) -> answers.Upgrade:
@@ -134,11 +144,14 @@ class Cluster(ClusterColumns):
         return answers.upgrade(self, self.options, **releases)
 
     def consolidate(
-        self, *, nodes: Iterable[str | Node] | None = None, most_moves: int | None = None,
+        self,
+        *,
+        nodes: Iterable[str | Node] | None = None,
+        most_moves: int | None = None,
         prices: Mapping[str, float] | None = None,
     ) -> Consolidation:
         """Which nodes can go, in which order, and what that saves."""
-        allowed = None if nodes is None else self._nodes(nodes)
+        allowed = None if nodes is None else self._named_nodes(nodes)
         return consolidate(self, self.options, ConsolidationLimits(nodes=allowed, most_moves=most_moves, prices=prices))
 
     # -- names ---------------------------------------------------------------------------------------------------------
@@ -150,8 +163,8 @@ class Cluster(ClusterColumns):
     def _disruption(self, preempt: bool) -> answers.DisruptionSettings:
         return answers.DisruptionSettings(**vars(self._steady), preempt=preempt)
 
-    def _pod(self, pod: str | Pod) -> Pod:
+    def _named_pod(self, pod: str | Pod) -> Pod:
         return pod if isinstance(pod, Pod) else find_pod(self.objects, pod, None).pod
 
-    def _nodes(self, nodes: Iterable[str | Node]) -> list[str]:
+    def _named_nodes(self, nodes: Iterable[str | Node]) -> list[str]:
         return find_nodes(self, [node if isinstance(node, str) else node.name for node in nodes])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from podium.answers.score_formulas import ScoreFormula, score_formulas
+from podium.answers.shown_result import ShownResult
 from podium.config.profiles import check_profile
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import ranking, why_finished
@@ -23,16 +24,17 @@ WhichNodes = Callable[[Decision], Sequence[str]]
 """The nodes of a decision whose scores are to be explained."""
 
 
-class Explained(NamedTuple):
+@dataclass(frozen=True, slots=True, repr=False)
+class Explained(ShownResult):
     """A decision and, for a running pod, its node: the decision is then the one it would get now."""
 
     decision: Decision
     runs_on: str = ""
-    obstacles: Obstacles = NO_OBSTACLES
+    obstacles: Obstacles = field(default_factory=lambda: NO_OBSTACLES)
     """Per rejected node, the things in the way that can be named."""
     about_claims: str = ""
     """A sentence about the claim that keeps the pod from every node; empty if there is none."""
-    formulas: Formulas = NO_FORMULAS
+    formulas: Formulas = field(default_factory=lambda: NO_FORMULAS)
     """Per node that was asked for and scored, how its scores come about."""
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
-from podium.answers.shown_result import ShownResult
 from podium.answers._at_rest import PodOutcome, RestingCluster, run_to_rest, without_preemption
+from podium.answers.shown_result import ShownResult
 from podium.cluster import Cluster
 from podium.engine.scheduler import Config, Scheduler, SchedulerKeywords, SchedulerOptions
 from podium.errors import ExtenderError, InputError, PluginError

@@ -9,8 +9,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from podium import answers
 from podium.answers.consolidation import Consolidation
+from podium.answers.explanation import Explained
+from podium.answers.simulation import Simulation
 from podium.errors import PodiumError
-from podium.present import capacity, comparison, disruption, explanation, html_reports, plan, simulation, upgrade, why_not
+from podium.present import (
+    capacity,
+    comparison,
+    disruption,
+    explanation,
+    html_reports,
+    plan,
+    simulation,
+    upgrade,
+    why_not,
+)
 from podium.present.text import Line
 
 if TYPE_CHECKING:
@@ -30,7 +42,7 @@ class Presenter(NamedTuple):
 
 
 PRESENTERS: dict[type, Presenter] = {
-    explanation.Explained: Presenter(
+    Explained: Presenter(
         explanation.to_lines, explanation.to_document, explanation.to_rows, html_reports.explanation_page
     ),
     answers.WhyNot: Presenter(
@@ -39,7 +51,7 @@ PRESENTERS: dict[type, Presenter] = {
     answers.WhyNowhere: Presenter(
         why_not.why_nowhere_lines, why_not.why_not_document, why_not.why_not_rows, html_reports.why_nowhere_page
     ),
-    answers.Simulation: Presenter(
+    Simulation: Presenter(
         simulation.to_lines, simulation.to_document, simulation.to_rows, html_reports.simulation_page
     ),
     answers.Capacity: Presenter(
