@@ -50,6 +50,8 @@ KINDS: dict[str, type[Any]] = {
     "decision": questions.Decision,
     "node": questions.NodeDetail,
     "moved": questions.Moved,
+    "fixes": questions.Fixes,
+    "troubles": questions.Troubles,
     "overview": questions.Overview,
 }
 """The questions by their names in the address."""
@@ -83,6 +85,8 @@ PAGE = {
             "time",
             "chart",
             "compare",
+            "home",
+            "scenario",
         )
     },
 }
