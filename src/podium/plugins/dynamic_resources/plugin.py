@@ -15,6 +15,7 @@ from podium.cluster.columns import Ints
 from podium.config.plugin_args import DynamicResourcesArgs
 from podium.framework import Change, EventHint, Obstacle, RejectedNodes, RejectedPod
 from podium.framework.fast_paths import ForSomePods, NormalizesByMax
+from podium.framework.obstacle import SpecPart
 from podium.framework.plugin import (
     CycleState,
     FilterPlugin,
@@ -76,6 +77,7 @@ class DynamicResources(
 
     name = "DynamicResources"
     title = "Devices"
+    constraint = SpecPart.DEVICES
     reads = Aspect(0)
     """For pods without claims, the result depends on nothing."""
     REASON_NOT_FOUND = "cannot allocate all claims"
