@@ -114,12 +114,13 @@ Sampled = Annotated[
 AUTO = "auto"
 """Means the release of the nodes."""
 Releases = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--release",
         metavar="RELEASE",
-        help=f"Which release of kube-scheduler decides, v1.29 to {NEWEST}, or `auto` for that of the nodes; for v1.8, "
-        "v1.14 and v1.18 --config is a Policy, or the name of a provider.",
+        help=f"Which release of kube-scheduler decides, v1.29 to {NEWEST}; by default, or with `auto`, that of the "
+        f"nodes, and {NEWEST} if they do not say theirs. For v1.8, v1.14 and v1.18 --config is a Policy, or the name "
+        "of a provider.",
     ),
 ]
 FeatureGates = Annotated[
@@ -181,11 +182,28 @@ class Source(ClusterSource):
     verbose: Verbose = False
 
 
+ScenarioFile = Annotated[
+    str | None,
+    typer.Option(
+        "--scenario",
+        metavar="FILE",
+        help="Ask about the cluster in a scenario: after its steps, with its release, configuration and weights.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScenarioSource(Source):
+    """The source of the objects, and a scenario to see them in."""
+
+    scenario: ScenarioFile = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class WhichRelease:
     """The release that decides."""
 
-    release: Releases = NEWEST
+    release: Releases = None
     feature_gates: FeatureGates = None
 
 
