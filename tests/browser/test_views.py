@@ -221,6 +221,7 @@ def test_light_and_dark(fleet_url: str, open_page: Open) -> None:
     page.reload()
     ready(page, "pods")
     assert light != dark == page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (
-        ready(open_page(fleet_url, scheme="dark"), "pods").evaluate("document.documentElement.dataset.theme") == "dark"
+    page = ready(open_page(f"{fleet_url}/#/pods", scheme="dark"), "pods")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+        == "dark"
     )

@@ -28,13 +28,12 @@ from podium.answers.scenario import (
     one_document,
 )
 from podium.answers.score_settings import with_settings
+from podium.answers.simulation import Placement, Simulation, simulate
 from podium.cluster import Cluster
 from podium.cluster_input import ClusterInput
 from podium.config import KubeSchedulerConfiguration
-from podium.engine import simulate
 from podium.engine.release import AnyRelease, release_of
 from podium.engine.scheduler import SchedulerOptions
-from podium.engine.simulation import Placement, Simulation
 from podium.errors import InputError
 from podium.framework import Registry
 from podium.lookup import find_nodes, with_priority_and_profile
@@ -426,6 +425,9 @@ def pending_changes(before: Simulation, after: Simulation) -> PendingChanges:
     groups: dict[tuple[bool, bool, bool], list[Placement]] = {}
     for each in after.placements:
         key = each.pod.key
+        if each.preempted_by and each.node is not None:
+            # It made room, and finds another node.
+            continue
         groups.setdefault((key in was, was.get(key) is not None, each.node is not None), []).append(each)
 
     def group(*flags: bool) -> tuple[Placement, ...]:

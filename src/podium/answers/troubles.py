@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from podium.answers.audit import Finding, audit
 from podium.answers.closest_nodes import ClosestNode
+from podium.answers.simulation import simulate
 from podium.answers.why_nowhere import why_nowhere
 from podium.cluster import Cluster
 from podium.cluster.budgets import BudgetHealth, Health
-from podium.engine import simulate
 from podium.engine.scheduler import SchedulerOptions
 from podium.model import PodDisruptionBudget
 from podium.workloads import workload_of

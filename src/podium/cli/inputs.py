@@ -168,13 +168,18 @@ def _note_short_names(objects: Objects) -> None:
     NODE_DOMAIN.set(common_domain([node.name for node in objects.of(Node)]))
 
 
-def mention(objects: Objects, source: Source, *, assume_volumes: bool = False) -> None:
-    """Print the warnings of loading; with `assume_volumes`, missing storage is not mentioned."""
+def mention(objects: Objects, source: Source, *, assume_volumes: bool | None = None) -> None:
+    """Print the warnings of loading; with `assume_volumes`, missing storage is not mentioned.
+
+    It is None if the command has no such option, which is then not recommended.
+    """
     from podium.manifests import missing_storage
     from podium.wording import counted
 
-    of_no_matter = missing_storage(objects) if assume_volumes else []
-    _warn_of([warning for warning in objects.warnings if warning not in of_no_matter], source)
+    about_storage = missing_storage(objects) if assume_volumes is not None else []
+    warnings = [warning for warning in objects.warnings if not assume_volumes or warning not in about_storage]
+    advised = [f"{each}; --assume-volumes ignores storage" if each in about_storage else each for each in warnings]
+    _warn_of(advised, source)
     if source.verbose:
         mention_ignored(f"{counted(len(objects), 'object')} read", objects.ignored)
 
@@ -200,15 +205,19 @@ def mention_ignored(what: str, ignored: Mapping[str, int]) -> None:
 
 
 def choose_release(wanted: WhichRelease, objects: Iterable[Object]) -> Release:
-    """The release with this name, with feature gates switched; `auto` uses the newest kubelet's, and says so."""
-    from podium.engine.release import known_crashes, release_of, release_of_nodes
+    """The release with this name, with feature gates switched; by default the newest kubelet's, which it says.
+
+    Nodes that do not say a version that Podium has are an error with `auto`; by default the newest release decides.
+    """
+    from podium.engine.release import CURRENT, known_crashes, known_release_of_nodes, release_of, release_of_nodes
     from podium.rules.gates import gate_remarks, read_gates
 
-    name = wanted.release
-    if name == AUTO:
-        found = release_of_nodes(item for item in objects if isinstance(item, Node))
-        remark(found.said)
-        name = found.release
+    name, nodes = wanted.release, [item for item in objects if isinstance(item, Node)]
+    if name is None or name == AUTO:
+        found = release_of_nodes(nodes) if name == AUTO else known_release_of_nodes(nodes)
+        if found is not None:
+            remark(found.said)
+        name = CURRENT if found is None else found.release
     release = release_of(name)
     if wanted.feature_gates is not None:
         release = release.with_feature_gates(read_gates(wanted.feature_gates))

@@ -114,12 +114,13 @@ Sampled = Annotated[
 AUTO = "auto"
 """Means the release of the nodes."""
 Releases = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--release",
         metavar="RELEASE",
-        help=f"Which release of kube-scheduler decides, v1.29 to {NEWEST}, or `auto` for that of the nodes; for v1.8, "
-        "v1.14 and v1.18 --config is a Policy, or the name of a provider.",
+        help=f"Which release of kube-scheduler decides, v1.29 to {NEWEST}; by default, or with `auto`, that of the "
+        f"nodes, and {NEWEST} if they do not say theirs. For v1.8, v1.14 and v1.18 --config is a Policy, or the name "
+        "of a provider.",
     ),
 ]
 FeatureGates = Annotated[
@@ -202,7 +203,7 @@ class ScenarioSource(Source):
 class WhichRelease:
     """The release that decides."""
 
-    release: Releases = NEWEST
+    release: Releases = None
     feature_gates: FeatureGates = None
 
 

@@ -228,7 +228,7 @@ class FailedKinds:
         return *self._cluster.version, self._nominations.version
 
     def _kind(self, pod: Pod, info: PodInfo) -> Hashable:
-        claims = claims_key(pod, self._cluster.store) if pod.spec.resource_claims else None
+        claims = claims_key(pod, self._cluster.store, self._cluster.rules) if pod.spec.resource_claims else None
         return info, pod.spec.scheduler_name, claims
 
     def _stands_for_its_kind(self, pod: Pod, info: PodInfo) -> bool:

@@ -31,6 +31,7 @@ BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-doma
 NODE_GROUP = "podium/node-group"
 """The label with the node group of a node, for groups that grow and shrink."""
 PRICE_PER_HOUR = "podium/price-per-hour"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 """The label with the price of a node, as a number."""
 
 

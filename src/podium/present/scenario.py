@@ -11,7 +11,7 @@ from podium.answers import WhyNowhere
 from podium.answers.applied_scenario import Differences, Effect, PendingChanges, WhatIf
 from podium.answers.fix_steps import Fix
 from podium.answers.scenario import Cordon, Evict, Place, Scale, Uncordon
-from podium.engine.simulation import Placement
+from podium.answers.simulation import Placement
 from podium.present import API_VERSION
 from podium.present.disruption import sentences
 from podium.present.disruption import to_document as disruption_document
