@@ -223,5 +223,3 @@ def test_light_and_dark(fleet_url: str, open_page: Open) -> None:
     assert light != dark == page.evaluate("getComputedStyle(document.body).backgroundColor")
     page = ready(open_page(f"{fleet_url}/#/pods", scheme="dark"), "pods")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
-        == "dark"
-    )
