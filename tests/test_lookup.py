@@ -14,14 +14,13 @@ from podium.lookup import (
     find_node,
     find_nodes,
     find_pod,
-    first_pods,
-    named_after,
     nodes_matching,
     pods_of_workload,
     with_added_objects,
     with_priority_and_profile,
 )
 from podium.manifests import Objects, load
+from podium.workloads.first_pods import first_pods, named_after
 
 Fields = dict[str, Any]
 LABELS = {"gpu-1.eu": "a", "gpu-2.eu": "a", "web-1.eu": "b"}

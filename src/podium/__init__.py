@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from podium.framework import WaitingPod as WaitingPod
     from podium.loop import SchedulerLoop as SchedulerLoop
     from podium.manifests import Objects as Objects
-    from podium.manifests import expand_workloads as expand_workloads
     from podium.manifests import load as load
     from podium.plugins import IN_TREE as IN_TREE
     from podium.testing import check_plugin as check_plugin
@@ -66,6 +65,7 @@ if TYPE_CHECKING:
     from podium.timeline import Timeline as Timeline
     from podium.timeline import TimelineResult as TimelineResult
     from podium.timeline import read_timeline as read_timeline
+    from podium.workloads import expand_workloads as expand_workloads
 
 _NAMES = {
     "podium.cluster": ("Aspect", "Cluster", "NodeInfo", "Nodes", "PodInfo"),
@@ -81,7 +81,8 @@ _NAMES = {
         *("PreScorePlugin", "QueueSortPlugin", "Registry", "ReservePlugin", "ScorePlugin", "Status", "Verdict"),
         "WaitingPod",
     ),
-    "podium.manifests": ("Objects", "expand_workloads", "load"),
+    "podium.manifests": ("Objects", "load"),
+    "podium.workloads": ("expand_workloads",),
     "podium.loop": ("SchedulerLoop",),
     "podium.timeline": ("Surroundings", "Timeline", "TimelineResult", "read_timeline"),
     "podium.plugins": ("IN_TREE",),

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from podium.cluster import Cluster
 from podium.errors import InputError
-from podium.manifests import Objects, expand_workloads, workload_of
-from podium.manifests.apply import SCALED, scaled_workload
+from podium.manifests import Objects
 from podium.manifests.defaults import Priorities
-from podium.manifests.workloads import Expansion
-from podium.model import CronJob, DaemonSet, Job, Node, Object, PersistentVolume, PersistentVolumeClaim, Pod, ReplicaSet
-from podium.model.objects import HOSTNAME, REGION, ZONE, JobSpec, JobStatus
+from podium.model import CronJob, Node, Object, PersistentVolume, PersistentVolumeClaim, Pod
+from podium.model.objects import HOSTNAME, REGION, ZONE
 from podium.wording import did_you_mean, listed, near_names
+from podium.workloads import expand_workloads, workload_of
+from podium.workloads.first_pods import jobs_of_cron_jobs, owned_as, with_one_pod
 
 MOST_SUGGESTED, MOST_MEANT = 5, 3
 LEAST_PART = 3
@@ -183,13 +183,13 @@ def _workload_of(pod: Pod, name: str) -> str:
 def _first_of_workload(objects: Objects, name: str, namespace: str | None, kind: str) -> list[Pod]:
     """One pod of each workload with this name: a pending pod if there is one, else the first."""
     first: dict[tuple[str, str], Pod] = {}
-    cron_jobs = _jobs_of_cron_jobs(objects)
+    cron_jobs = jobs_of_cron_jobs(objects)
     for pod in _within(objects, namespace):
         workload = _workload_of(pod, name)
         job = cron_jobs.get((pod.namespace, workload))
         of, _, found = workload.partition("/")
         if job is not None and (kind == "CronJob" or found != name):
-            of, _, found = workload_of(_owned_as(pod, job)).partition("/")
+            of, _, found = workload_of(owned_as(pod, job)).partition("/")
         if found != name or pod.finished or (kind and of != kind):
             continue
         known = first.setdefault((pod.namespace, workload), pod)
@@ -202,21 +202,11 @@ def _with_pods_of(objects: Objects, name: str, namespace: str | None, kind: str)
     """The objects, where a workload with this name that is scaled to zero or suspended has one pod."""
     priorities = Priorities(objects)
     return objects.replaced(
-        _making_pods(obj, priorities)
+        with_one_pod(obj, priorities)
         if obj.name == name and (not kind or type(obj).__name__ == kind) and namespace in (None, "", obj.namespace)
         else obj
         for obj in objects
     )
-
-
-def _jobs_of_cron_jobs(objects: Objects) -> dict[tuple[str, str], Job]:
-    """The Jobs that belong to a CronJob, by namespace and workload."""
-    return {(job.namespace, f"Job/{job.name}"): job for job in objects.of(Job) if job.metadata.controller is not None}
-
-
-def _owned_as(pod: Pod, job: Job) -> Pod:
-    """A pod of a CronJob's Job as if the CronJob owned it: the Job is one of many."""
-    return replace(pod, metadata=replace(pod.metadata, owner_references=job.metadata.owner_references))
 
 
 def _within(objects: Objects, namespace: str | None) -> Iterable[Pod]:
@@ -235,53 +225,6 @@ def _hint(objects: Objects, wanted: str, kind: str) -> str:
     if kind in ("", "Pod"):
         known |= {pod.name: pod.key for pod in pods}
     return _meant(wanted, known)
-
-
-def named_after(pod: Pod, name: str) -> Pod:
-    """A workload's pod under the workload's name, to which numbers are added for further pods."""
-    return replace(pod, metadata=replace(pod.metadata, name=name))
-
-
-def first_pods(objects: Objects, where: str) -> list[Pod]:
-    """The first pod of each pod and workload among the objects, named after the workload.
-
-    This includes workloads that are scaled to zero or suspended.
-    """
-    priorities = Priorities(objects)
-    willing = Objects(_making_pods(obj, priorities) for obj in objects)
-    expanded = expand_workloads(willing)
-    cron_jobs, first = _jobs_of_cron_jobs(expanded), dict[tuple[str, str], Pod]()
-    for pod in expanded.of(Pod):
-        job = cron_jobs.get((pod.namespace, workload_of(pod)))
-        pod = pod if job is None else _owned_as(pod, job)
-        workload = workload_of(pod)
-        named = pod if workload.startswith("Pod/") else named_after(pod, workload.partition("/")[2])
-        first.setdefault((pod.namespace, workload), named)
-    if not first:
-        raise InputError("no pod and no workload that makes pods in it", where)
-    return list(first.values())
-
-
-def _making_pods(obj: Object, priorities: Priorities) -> Object:
-    """A copy of a workload that creates at least one pod; for a DaemonSet the pod itself, for no particular node."""
-    match obj:
-        case ReplicaSet() if obj.metadata.controller is not None:
-            return obj
-        case Job():
-            return replace(obj, spec=_one_at_once(obj.spec), status=JobStatus())
-        case CronJob():
-            job_template = replace(obj.spec.job_template, spec=_one_at_once(obj.spec.job_template.spec))
-            return replace(obj, spec=replace(obj.spec, suspend=False, job_template=job_template))
-        case DaemonSet():
-            (pod, *_) = Expansion(()).pod(obj, obj.spec.template, obj.name)
-            assert isinstance(pod, Pod)
-            return priorities.resolve(replace(pod, spec=replace(pod.spec, priority=None)))
-        case _:
-            return scaled_workload(obj, 1) if isinstance(obj, SCALED) else obj
-
-
-def _one_at_once(spec: JobSpec) -> JobSpec:
-    return replace(spec, parallelism=1, completions=1, suspend=False)
 
 
 def added_objects(objects: Objects, others: Objects) -> list[Object]:

@@ -26,6 +26,7 @@ from podium.manifests.files import GZIP_MAGIC, STDIN, stdin
 from podium.model import Pod
 from podium.model.meta import JsonObject
 from podium.plugins import IN_TREE
+from podium.recorded_cycles import compare_cycles, play
 
 MOST_BYTES = 256 << 20
 """The maximum size of one case, in bytes of JSON."""
@@ -50,6 +51,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     feature_gates: dict[str, bool] = {}
     env: dict[str, str] = {}
     """With `provider` and `feature_gates`, the settings of the schedulers before v1.36."""
+    steps: list[dict[str, Any]] | None = None
+    """For a case that is played over time: the objects that come, change and go at whole seconds."""
+    until: int = 0
+    """The last second of such a case."""
 
 
 class _Line(Case, frozen=True, kw_only=True, rename="camel"):
@@ -196,6 +201,8 @@ def decide(
     refused, it has an `error` and no `decisions`; for a case without pods it says whether its configuration is
     `accepted`.
     """
+    if case.steps is not None:
+        return _play(case, registry, release, equivalence_cache)
     try:
         scheduler, pods = prepare(case, registry, release, equivalence_cache=equivalence_cache)
         with closing(scheduler):
@@ -211,6 +218,25 @@ def decide(
         answer = {"error": str(error)}
     accepted = {} if case.pods else {"accepted": "error" not in answer}
     return {"name": case.name} | accepted | answer
+
+
+def _play(case: Case, registry: Registry, release: AnyRelease, equivalence_cache: bool) -> dict[str, Any]:
+    """Play a case with steps; the answer has its `cycles` and its `final` state."""
+    try:
+        played = play(
+            case.objects,
+            case.pods,
+            case.steps or [],
+            case.until,
+            config=case.config,
+            feature_gates=case.feature_gates,
+            registry=registry,
+            release=release,
+            equivalence_cache=equivalence_cache,
+        )
+    except PodiumError as error:
+        played = {"error": str(error)}
+    return {"name": case.name} | played
 
 
 def prepare(
@@ -257,6 +283,10 @@ def compare(case: str, expected: JsonObject, got: JsonObject) -> Iterator[Mismat
         return
     if expected.get("effective", got.get("effective")) != got.get("effective"):
         yield Mismatch(case, "", "", "", "effective", expected.get("effective"), got.get("effective"))
+    if "cycles" in expected or "cycles" in got:
+        for path, one, other in compare_cycles(expected, got):
+            yield Mismatch(case, "", "", "", path, one, other)
+        return
     recorded, decided = expected.get("decisions") or [], got.get("decisions") or []
     if len(recorded) != len(decided):
         yield Mismatch(case, "", "", "", "decisions", len(recorded), len(decided))

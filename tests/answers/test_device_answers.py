@@ -20,10 +20,11 @@ from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.engine.simulation import simulate
 from podium.errors import InputError
-from podium.manifests import Objects, expand_workloads
+from podium.manifests import Objects
 from podium.model import Object, Pod, ResourceClaim, ResourceSlice
 from podium.model.devices import ResourceClaimStatus
 from podium.timeline import Timeline
+from podium.workloads import expand_workloads
 
 Fields = dict[str, Any]
 TAINT = {"key": "broken", "value": "fan", "effect": "NoSchedule"}

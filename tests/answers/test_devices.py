@@ -14,8 +14,10 @@ from podium.answers.capacity import DeviceState, devices
 from podium.cluster import Cluster
 from podium.engine.simulation import simulate
 from podium.example import gpus_text
-from podium.manifests import Objects, expand_workloads, load
+from podium.manifests import Objects, load
 from podium.model import Pod, ResourceClaim
+from podium.rules import NEWEST_RULES
+from podium.workloads import expand_workloads
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def named(objects: Objects, name: str) -> Pod:
 
 
 def test_devices_are_counted_by_node_and_class(objects: Objects) -> None:
-    counts = devices(Cluster.from_objects(objects)).counts()
+    counts = devices(Cluster.from_objects(objects), NEWEST_RULES).counts()
 
     assert counts["gpu-b1", "gpu"] == {DeviceState.IN_USE: 5, DeviceState.FREE: 3}
     assert counts["gpu-a2", "gpu"] == {DeviceState.TAINTED: 2, DeviceState.FREE: 2}
@@ -44,7 +46,7 @@ def test_devices_are_counted_by_node_and_class(objects: Objects) -> None:
 
 def test_partitions_in_use_block_those_that_share_their_counters(objects: Objects) -> None:
     cluster = Cluster.from_objects(objects)
-    found = devices(simulate(cluster, tie_break="first").cluster)
+    found = devices(simulate(cluster, tie_break="first").cluster, NEWEST_RULES)
 
     states = {each.id.device: each.state for each in found.devices if each.node == "mig-1"}
     assert states["gpu-0-half-0"] is DeviceState.IN_USE
@@ -52,7 +54,7 @@ def test_partitions_in_use_block_those_that_share_their_counters(objects: Object
 
 
 def test_holders_say_how_much_they_have(objects: Objects) -> None:
-    found = devices(Cluster.from_objects(objects))
+    found = devices(Cluster.from_objects(objects), NEWEST_RULES)
     (nic,) = (each for each in found.devices if each.id.device == "nic-0")
 
     (holder,) = nic.holders
@@ -63,7 +65,7 @@ def test_holders_say_how_much_they_have(objects: Objects) -> None:
 def test_a_pool_that_is_not_whole_is_named(objects: Objects) -> None:
     kept = [obj for obj in objects if obj.name != "mig-1-counters"]
 
-    found = devices(Cluster.from_objects(kept))
+    found = devices(Cluster.from_objects(kept), NEWEST_RULES)
 
     assert found.problems == ("resource pool gpu.example.com/mig-1 is currently being updated",)
     assert {each.state for each in found.devices if each.node == "mig-1"} == {DeviceState.UNUSABLE}

@@ -12,7 +12,7 @@ import yaml
 from podium.cluster import Cluster
 from podium.engine import simulate
 from podium.example import fleet, fleet_text, shop_text
-from podium.manifests import Objects, expand_workloads, load
+from podium.manifests import Objects, load
 from podium.model import (
     CSINode,
     DaemonSet,
@@ -28,7 +28,8 @@ from podium.model import (
     Service,
     StatefulSet,
 )
-from podium.plugins.pod_topology_spread import HARD
+from podium.plugins.topology_spread_constraints import HARD
+from podium.workloads import expand_workloads
 
 
 @pytest.fixture(scope="module")

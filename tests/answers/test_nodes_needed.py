@@ -9,6 +9,7 @@ import pytest
 from builders import HOSTNAME, ZONE, affinity, make_node, make_object, make_pod, pod_term, spread
 from podium.answers import NodesNeeded, NodeTemplate, nodes_needed
 from podium.answers.capacity import add_nodes
+from podium.answers.disruption import IGNORE_DAEMON_SETS, Fate, drain
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.errors import InputError
@@ -98,6 +99,20 @@ def test_new_nodes_run_daemons() -> None:
     daemon_set = make_object("DaemonSet", "agent", spec=spec)
 
     assert needed(pods(4, requests={"cpu": "1"}), of(SMALL), objects=(daemon_set,)).best.counts == {"small": 2}
+
+
+def test_daemons_of_new_nodes_belong_to_them() -> None:
+    template = {"spec": {"priorityClassName": "critical", "containers": [{"name": "c"}]}}
+    daemon_set = make_object("DaemonSet", "agent", namespace="default", spec={"template": template})
+    cluster = Cluster.from_objects([daemon_set, make_object("PriorityClass", "critical", value=1000), make_node("old")])
+
+    add_nodes(cluster, SMALL, 2)
+
+    drained = drain(cluster, ["small-2"])
+    (daemon,) = drained.pods
+    assert (daemon.pod, daemon.workload, daemon.fate) == ("default/agent-small-2", "DaemonSet/agent", Fate.STAYS)
+    assert [pod.spec.priority for pod, _ in cluster.placed()] == [1000, 1000]
+    assert [(flag.flag, flag.pods) for flag in drained.flags] == [(IGNORE_DAEMON_SETS, ("default/agent-small-2",))]
 
 
 def test_pods_that_wait_for_something_else_need_no_node() -> None:

@@ -14,9 +14,10 @@ from podium.engine import simulate
 from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError
 from podium.example import fleet
-from podium.manifests import Objects, expand_workloads, load, workload_of
+from podium.manifests import Objects, load
 from podium.model import Node, Pod
 from podium.present.scenario import effect_sentences
+from podium.workloads import expand_workloads, workload_of
 
 POD: dict[str, Any] = {
     "apiVersion": "v1",

@@ -21,6 +21,7 @@ from podium.example import fleet
 from podium.manifests import load
 from podium.plugins import IN_TREE
 from podium.present.tuning import to_lines, to_rows
+from podium.rules import NEWEST_RULES
 
 
 def small(nodes: int = 6, pods: int = 9) -> Cluster:
@@ -53,7 +54,7 @@ def test_packs_the_fleet_on_fewer_nodes_and_says_how_many(tuned: Tuning) -> None
 
 def test_what_was_found_is_what_the_document_says(tuned: Tuning) -> None:
     cluster = Cluster.from_objects(load(fleet()))
-    space = ConfigurationSpace(tuned.document, IN_TREE)
+    space = ConfigurationSpace(tuned.document, IN_TREE, rules=NEWEST_RULES)
 
     assert space.today == tuned.best.settings
     comparison = tune(cluster, replay=True, config=tuned.document, trials=1).comparison
@@ -186,14 +187,14 @@ DOCUMENTS: dict[str, dict[str, Any] | None] = {
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
 def test_a_document_says_what_was_turned_and_nothing_else(document: dict[str, Any] | None) -> None:
     before = json.dumps(document)
-    space = ConfigurationSpace(document, IN_TREE)
+    space = ConfigurationSpace(document, IN_TREE, rules=NEWEST_RULES)
     turned = TunedSettings(
         {plugin: place + 3 for place, plugin in enumerate(space.today.weights)},
         "RequestedToCapacityRatio",
         ((0, 0), (50, 3), (100, 10)),
     )
 
-    after = ConfigurationSpace(space.document(turned), IN_TREE)
+    after = ConfigurationSpace(space.document(turned), IN_TREE, rules=NEWEST_RULES)
 
     assert after.today == turned
     assert after.config(space.today) == space.config(space.today)
@@ -202,12 +203,12 @@ def test_a_document_says_what_was_turned_and_nothing_else(document: dict[str, An
 
 def test_the_profile_that_is_named_is_tuned() -> None:
     document = config(profiles=[{"schedulerName": "one"}, {"schedulerName": "two"}])
-    space = ConfigurationSpace(document, IN_TREE, "two")
+    space = ConfigurationSpace(document, IN_TREE, "two", rules=NEWEST_RULES)
 
     after = space.document(TunedSettings({**space.today.weights, "ImageLocality": 9}, "MostAllocated"))
 
     assert after["profiles"][0] == {"schedulerName": "one"}
-    assert ConfigurationSpace(after, IN_TREE, "two").today.weights["ImageLocality"] == 9
+    assert ConfigurationSpace(after, IN_TREE, "two", rules=NEWEST_RULES).today.weights["ImageLocality"] == 9
 
 
 def test_without_fit_there_is_no_strategy() -> None:

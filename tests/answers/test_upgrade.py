@@ -15,11 +15,12 @@ from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.errors import ConfigError, InputError
 from podium.example import fleet_text
-from podium.manifests import expand_workloads, load
+from podium.manifests import load
 from podium.model import Object
 from podium.present.upgrade import to_lines
 from podium.recorded import Case, decide, read_records
 from podium.rules.gates import RELEASE_NAMES
+from podium.workloads import expand_workloads
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 FAMILIES = {

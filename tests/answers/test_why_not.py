@@ -402,3 +402,35 @@ def test_every_suggestion_turns_the_decision(family: str) -> None:
     # What has nothing to do with the node, such as a scheduler name nobody answers to, cannot be helped.
     assert helped >= 0.9 * asked_for
     assert turned >= asked_for
+
+
+HOST_PORT = {"containerPort": 80, "hostPort": 80}
+OF_A_RELEASE: dict[str, tuple[str, list[Object], Pod, set[str]]] = {
+    "ports of sidecars count from v1.33 on": (
+        "v1.32",
+        [
+            node("a1"),
+            make_pod("main", node="a1", ports=[HOST_PORT]),
+            make_pod(
+                "side",
+                node="a1",
+                init_containers=[{"name": "i", "image": "i", "restartPolicy": "Always", "ports": [HOST_PORT]}],
+            ),
+        ],
+        make_pod(ports=[HOST_PORT]),
+        {"evict default/main (priority 0)", "drop the pod's host port 80"},
+    ),
+    "requests of the whole pod count from v1.34 on": (
+        "v1.29",
+        [node("a1", cpu="4")],
+        make_pod(requests={"cpu": "5"}, resources={"requests": {"cpu": "3"}}),
+        {"lower the pod's cpu request from 5 to 4"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OF_A_RELEASE)
+def test_suggestions_count_as_the_release_does(case: str) -> None:
+    release, objects, pod, suggested = OF_A_RELEASE[case]
+    answer = why_not(Cluster.from_objects(objects), pod, "a1", release=release)
+    assert set(texts(answer)) == suggested

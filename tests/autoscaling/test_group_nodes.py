@@ -22,7 +22,7 @@ from podium.cluster import Cluster
 from podium.cluster.store import Store
 from podium.engine import Scheduler
 from podium.model import Node, Object, Pod, PodDisruptionBudget
-from podium.timeline.controllers import Disruptions
+from podium.workloads.disruptions import Disruptions
 
 REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web"}
 DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "log", "uid": "log"}

@@ -47,6 +47,18 @@ def test_a_summary_says_who_waited_and_how_full_it_was(cluster: Path, story: Pat
     ]
 
 
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_wrong_input_is_an_error_if_asked_for(command: str, tmp_path: Path, story: Path) -> None:
+    misspelt = written(tmp_path / "cluster.json", node("n1", unschedulabel=True))
+    sides = ["--release", "v1.36"] if command == "compare" else []
+    arguments: list[str | Path] = [command, "-f", misspelt, "--timeline", story, *sides]
+    assert run(*arguments).exit_code == 0
+
+    result = run(*arguments, "--strict")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "unschedulabel" in result.stderr
+
+
 def test_pods_that_still_wait_are_named_and_exit_with_1(cluster: Path, tmp_path: Path) -> None:
     large = events(tmp_path / "e.jsonl", {"time": 0, "event": "add", "object": pod("large", requests={"cpu": "9"})})
     result = run("simulate", "-f", cluster, "--timeline", large, "--until", "2m")

@@ -6,6 +6,7 @@ import pytest
 
 from podium.config import KubeSchedulerConfiguration, Profile, parse_config
 from podium.errors import ConfigError
+from podium.rules import NEWEST_RULES
 
 _POINTS_OF = {
     "DefaultBinder": "bind",
@@ -68,7 +69,7 @@ def off(*names: str) -> dict[str, object]:
 
 
 def parsed(config: object) -> KubeSchedulerConfiguration:
-    return parse_config(config, IN_TREE)
+    return parse_config(config, IN_TREE, rules=NEWEST_RULES)
 
 
 def the_profile(config: object) -> Profile:

@@ -14,6 +14,7 @@ from podium.config.plugin_args import (
 )
 from podium.model.meta import NodeSelector, NodeSelectorTerm, SelectorRequirement
 from podium.model.pod import NodeAffinity, PreferredSchedulingTerm, TopologySpreadConstraint
+from podium.rules import NEWEST_RULES
 
 from .documents import IN_TREE, args_of, document, off, parsed, paths_of, the_profile, with_args
 
@@ -22,7 +23,7 @@ RATIO = "RequestedToCapacityRatio"
 
 
 def test_every_plugin_that_takes_arguments_has_defaults() -> None:
-    (profile,) = default_config(IN_TREE).profiles
+    (profile,) = default_config(IN_TREE, NEWEST_RULES).profiles
     assert profile.args == {
         "DefaultPreemption": plugin_args.DefaultPreemptionArgs(
             min_candidate_nodes_percentage=10, min_candidate_nodes_absolute=100

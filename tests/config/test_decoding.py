@@ -6,6 +6,7 @@ import pytest
 
 from podium.config import parse_config
 from podium.errors import ConfigError
+from podium.rules import NEWEST_RULES
 
 from .documents import IN_TREE, document, errors_of, parsed, paths_of, the_profile, with_args
 
@@ -134,4 +135,4 @@ def test_fields_of_one_version_are_unknown_in_another() -> None:
 
 def test_the_error_says_where_it_is_from() -> None:
     with pytest.raises(ConfigError, match=r"^scheduler\.yaml: parallelism: must be an integer"):
-        parse_config(document(parallelism="x"), IN_TREE, where="scheduler.yaml")
+        parse_config(document(parallelism="x"), IN_TREE, where="scheduler.yaml", rules=NEWEST_RULES)

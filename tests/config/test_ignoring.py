@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from podium.config import STORAGE_PLUGINS, default_config, ignoring
 from podium.plugins import IN_TREE
+from podium.rules import NEWEST_RULES
 
 
 def test_takes_plugins_out_of_every_extension_point() -> None:
-    config = default_config(IN_TREE.points)
+    config = default_config(IN_TREE.points_in(NEWEST_RULES), NEWEST_RULES)
 
     ignored = ignoring(config, STORAGE_PLUGINS)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podium.config import EXTENSION_POINTS, PluginRef, default_config, parse_config
+from podium.rules import NEWEST_RULES
 from profiles import DEFAULT_FILTERS as FILTERS
 
 from .documents import IN_TREE, document, errors_of, names_at, off, on, parsed, paths_of, the_profile, with_plugins
@@ -49,19 +50,19 @@ DEFAULT_WEIGHTS = {
     ],
 )
 def test_default_plugins(point: str, names: str) -> None:
-    (profile,) = default_config(IN_TREE).profiles
+    (profile,) = default_config(IN_TREE, NEWEST_RULES).profiles
     assert names_at(profile, point) == names.split()
 
 
 def test_default_weights() -> None:
-    (profile,) = default_config(IN_TREE).profiles
+    (profile,) = default_config(IN_TREE, NEWEST_RULES).profiles
     assert dict(profile.points["score"]) == DEFAULT_WEIGHTS
     assert set(profile.points) == set(EXTENSION_POINTS)
 
 
 def test_a_default_plugin_that_is_not_known_is_left_out() -> None:
     known = {name: points for name, points in IN_TREE.items() if name != "DynamicResources"}
-    (profile,) = default_config(known).profiles
+    (profile,) = default_config(known, NEWEST_RULES).profiles
     assert names_at(profile, "postFilter") == ["DefaultPreemption"]
     assert "DynamicResources" not in profile.args
 
@@ -137,7 +138,7 @@ def test_what_a_point_lists_and_turns_off_comes_last() -> None:
 def test_a_plugin_of_the_user_comes_after_the_defaults() -> None:
     config = with_plugins(multiPoint=on("Mine"), permit=on("Theirs"))
     known = IN_TREE | {"Mine": frozenset({"filter", "score"}), "Theirs": frozenset({"permit", "filter"})}
-    (profile,) = parse_config(config, known).profiles
+    (profile,) = parse_config(config, known, rules=NEWEST_RULES).profiles
     assert names_at(profile, "filter") == [*FILTERS, "Mine"]
     assert profile.points["score"][-1] == PluginRef("Mine", 1)
     assert names_at(profile, "permit") == ["Theirs"]

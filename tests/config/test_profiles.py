@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podium.config import default_config, parse_config
+from podium.rules import NEWEST_RULES
 
 from .documents import IN_TREE, document, names_at, off, on, parsed, paths_of, the_profile
 
@@ -12,7 +13,7 @@ KNOWN = IN_TREE | {"OtherSort": frozenset({"queueSort"})}
 
 
 def test_the_default_configuration() -> None:
-    config = default_config(IN_TREE)
+    config = default_config(IN_TREE, NEWEST_RULES)
     assert [profile.scheduler_name for profile in config.profiles] == ["default-scheduler"]
     assert config.profiles[0].percentage_of_nodes_to_score is None
     assert (config.percentage_of_nodes_to_score, config.parallelism) == (0, 16)
@@ -61,7 +62,7 @@ def test_refused_values(fields: dict[str, object], paths: list[str]) -> None:
 
 def test_leader_election_is_not_checked_when_it_is_off() -> None:
     election = {"leaderElect": False, "leaseDuration": "-1s", "resourceLock": "endpoints"}
-    assert parsed(document(leaderElection=election)) == default_config(IN_TREE)
+    assert parsed(document(leaderElection=election)) == default_config(IN_TREE, NEWEST_RULES)
 
 
 def test_each_profile_has_its_own_plugins() -> None:
@@ -88,7 +89,7 @@ def test_each_profile_has_its_own_plugins() -> None:
 def test_profiles_agree_on_the_order_of_the_queue(second: dict[str, object]) -> None:
     config = document(profiles=[{"schedulerName": "a"}, {"schedulerName": "b"} | second])
     with pytest.raises(ValueError, match=r"profiles\[1\]"):
-        parse_config(config, KNOWN)
+        parse_config(config, KNOWN, rules=NEWEST_RULES)
 
 
 def test_profiles_may_all_sort_the_queue_differently_from_the_default() -> None:
@@ -97,7 +98,7 @@ def test_profiles_may_all_sort_the_queue_differently_from_the_default() -> None:
         {"schedulerName": name, "plugins": plugins, "pluginConfig": [{"name": "OtherSort", "args": {"x": 1}}]}
         for name in ("a", "b")
     ]
-    config = parse_config(document(profiles=profiles), KNOWN)
+    config = parse_config(document(profiles=profiles), KNOWN, rules=NEWEST_RULES)
     assert [names_at(profile, "queueSort") for profile in config.profiles] == [["OtherSort"], ["OtherSort"]]
     assert config.profiles[1].args["OtherSort"] == {"x": 1}
 
@@ -105,4 +106,4 @@ def test_profiles_may_all_sort_the_queue_differently_from_the_default() -> None:
 def test_one_queue_sort_plugin() -> None:
     config = document(profiles=[{"plugins": {"queueSort": on("PrioritySort", "OtherSort")}}])
     with pytest.raises(ValueError, match="only one queue sort plugin"):
-        parse_config(config, KNOWN)
+        parse_config(config, KNOWN, rules=NEWEST_RULES)

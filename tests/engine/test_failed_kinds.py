@@ -10,7 +10,8 @@ from builders import make_node, make_pod
 from podium.cluster import Cluster, NodeInfo
 from podium.engine import Scheduler
 from podium.engine._failed_kinds import FailedKinds
-from podium.engine._recheck import Nominations, RowChangeLog
+from podium.engine._nominations import Nominations
+from podium.engine._row_changes import RowChangeLog
 from podium.engine.plan import Plans
 from podium.framework import SUCCESS, CycleState, FilterPlugin, Registry, Status
 from podium.model import Pod

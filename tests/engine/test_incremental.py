@@ -14,10 +14,11 @@ from podium.cluster.pods import PodInfos
 from podium.config import parse_config
 from podium.engine import Scheduler
 from podium.engine.plan import Plans
+from podium.rules import NEWEST_RULES
 from profiles import CONFIG, REGISTRY, SCHEDULERS
 from world import History, World, histories
 
-PARSED = parse_config(CONFIG, REGISTRY.points)
+PARSED = parse_config(CONFIG, REGISTRY.points_in(NEWEST_RULES), rules=NEWEST_RULES)
 QUESTIONS = [pod_of(kind, f"asked-{name}", scheduler=name) for kind in POD_KINDS for name in SCHEDULERS]
 # Shrinking takes minutes: the history of a failure is short enough to read as it is.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)

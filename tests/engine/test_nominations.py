@@ -10,7 +10,7 @@ from builders import HOSTNAME, affinity, make_node, pod_term, rejections, spread
 from engine.preempting import nominated, preemptor, running, scheduler_on
 from podium.cluster import Cluster
 from podium.engine import Scheduler
-from podium.engine._recheck import Nominations
+from podium.engine._nominations import Nominations
 from podium.model import Object, Pod
 
 LOW, HIGH = preemptor("low", priority=10), preemptor("high", priority=90)

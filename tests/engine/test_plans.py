@@ -16,7 +16,7 @@ from podium.framework import CycleState, FilterPlugin, Registry, Status, Verdict
 from podium.memory import RecentlyUsed
 from podium.model import Pod
 from podium.plugins import IN_TREE
-from podium.plugins.node_properties import TaintToleration
+from podium.plugins.taint_toleration import TaintToleration
 
 ASKED: list[int] = []
 

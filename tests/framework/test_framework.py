@@ -9,6 +9,7 @@ from podium.config import parse_config
 from podium.errors import ConfigError, PodiumError
 from podium.framework import FilterPlugin, Framework, Plugin, PreFilterPlugin, Registry, ReservePlugin, ScorePlugin
 from podium.plugins import IN_TREE
+from podium.rules import NEWEST_RULES
 from profiles import DEFAULT_FILTERS
 
 
@@ -28,8 +29,8 @@ REGISTRY = Registry((*IN_TREE.values(), Mine, Picky))
 
 
 def framework(**profile: Any) -> Framework:
-    config = parse_config(make_config(profile), REGISTRY.points)
-    return Framework(config.profiles[0], REGISTRY)
+    config = parse_config(make_config(profile), REGISTRY.points_in(NEWEST_RULES), rules=NEWEST_RULES)
+    return Framework(config.profiles[0], REGISTRY, NEWEST_RULES)
 
 
 def names(plugins: list[Any]) -> list[str]:
@@ -89,7 +90,11 @@ def test_a_plugin_may_reject_its_arguments_itself() -> None:
         def __init__(self, args: object = None) -> None:
             raise PodiumError("limit must be positive")
 
-    config = parse_config(make_config({"plugins": enabled("score", {"name": "Picky"})}), REGISTRY.points)
+    config = parse_config(
+        make_config({"plugins": enabled("score", {"name": "Picky"})}),
+        REGISTRY.points_in(NEWEST_RULES),
+        rules=NEWEST_RULES,
+    )
     strict: list[type[Plugin]] = [plugin for plugin in REGISTRY.values() if plugin is not Picky]
     with pytest.raises(PodiumError, match="limit must be positive"):
-        Framework(config.profiles[0], Registry((*strict, Strict)))
+        Framework(config.profiles[0], Registry((*strict, Strict)), NEWEST_RULES)

@@ -8,6 +8,7 @@ import pytest
 
 from podium.errors import InputError
 from podium.framework import FilterPlugin, Plugin, PreFilterPlugin, Registry, ScorePlugin, registry
+from podium.rules import NEWEST_RULES
 
 
 class Mine(FilterPlugin, ScorePlugin):
@@ -29,7 +30,7 @@ class Nameless(ScorePlugin):
 def test_plugins_are_found_by_name_with_the_points_they_serve() -> None:
     known = Registry((Mine, Other))
     assert known["Mine"] is Mine
-    assert known.points == {"Mine": {"filter", "score"}, "Other": {"preFilter"}}
+    assert known.points_in(NEWEST_RULES) == {"Mine": {"filter", "score"}, "Other": {"preFilter"}}
 
 
 def test_the_same_plugin_may_come_twice() -> None:

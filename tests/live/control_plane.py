@@ -37,10 +37,11 @@ def free_port() -> int:
         return port
 
 
-def answer_of(url: str, timeout: float = 30.0) -> tuple[int, str]:
+def answer_of(url: str, timeout: float = 30.0, *, token: str = "") -> tuple[int, str]:
     """Status and text of a GET, whatever the status; OSError if there is no answer."""
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
     try:
-        with urllib.request.urlopen(url, timeout=timeout) as answer:
+        with urllib.request.urlopen(request, timeout=timeout) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as refusal:
         with refusal:

@@ -58,9 +58,9 @@ class Podium(Process):
         super().__init__([BIN / "podium", *options, *arguments], plane.directory / log, environment)
         plane.schedulers.append(self)
 
-    def get(self, path: str) -> str:
+    def get(self, path: str, token: str = "") -> str:
         """The text of an answer; fails if it is a refusal."""
-        status, text = answer_of(f"http://127.0.0.1:{self.port}{path}")
+        status, text = answer_of(f"http://127.0.0.1:{self.port}{path}", token=token)
         assert status == 200, text
         return text
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from live.cluster_objects import NODES, PODS, node, pod
-from live.control_plane import ControlPlane, FaultProxy, Process
+from live.control_plane import ControlPlane, FaultProxy, Process, answer_of
 from live.many_objects import create_all, overfull_nodes, wait_for_bound
 from live.schedulers import Podium, configuration, wait_until
 
@@ -112,6 +115,34 @@ def test_watches_are_too_old(fresh_plane: ControlPlane) -> None:
         assert "listing again" in podium.output
 
 
+def test_watches_that_stay_silent_are_begun_again(fresh_plane: ControlPlane) -> None:
+    with FaultProxy(fresh_plane) as proxy:
+        proxy.faults(cutWatchesAfter=1)
+        with running(fresh_plane, server=proxy.url) as (podium,):
+            proxy.faults(stallWatches=True)
+            wait_until(lambda: proxy.counts().get("stalled", 0) > 10)
+            proxy.faults()
+            create_pods(fresh_plane, 50)
+            wait_for_bound(fresh_plane, 50, 120)
+            assert "nothing came from the watch" in podium.output
+            assert 'podium_watch_age_seconds{kind="Pod"}' in podium.metrics()
+
+
+def test_the_store_is_emptied(fresh_plane: ControlPlane) -> None:
+    with running(fresh_plane) as (podium,):
+        create_pods(fresh_plane)
+        wait_until(lambda: bound(fresh_plane) == POD_COUNT)
+        fresh_plane.api_server.kill()
+        fresh_plane.etcd.kill()
+        shutil.rmtree(fresh_plane.directory / "etcd")
+        fresh_plane.start_etcd()
+        fresh_plane.start_api_server()
+        fresh_plane.create(NODES, node("new", cpu=ROOM, memory="900Gi", pods=100))
+        create_pods(fresh_plane, 50, "late")
+        check(fresh_plane, 50)
+        assert "the API server went back" in podium.output
+
+
 ANSWERS = {
     "conflicts": {"code": 409, "share": 0.2},
     "too many requests": {"code": 429, "share": 0.2, "retryAfter": 1},
@@ -141,6 +172,92 @@ def test_the_leader_is_killed(fresh_plane: ControlPlane) -> None:
         creating.join()
         check(fresh_plane, MANY)
         assert fresh_plane.get(lease)["spec"]["leaseTransitions"] >= 1
+
+
+def leads(process: Process) -> bool:
+    return "is the leader" in process.output
+
+
+ROUNDS = 10
+SHORT_LEASE = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "0.5s"}
+
+
+def test_a_leader_that_was_stopped_writes_nothing_after_it_wakes(fresh_plane: ControlPlane) -> None:
+    """In each round the leader is stopped with bindings under way and waiting, until another replica has its lease."""
+    election = {"leaderElect": True, "resourceName": "podium", "resourceNamespace": "kube-system", **SHORT_LEASE}
+    slow = {"qps": 60, "burst": 1, "kubeconfig": str(fresh_plane.kubeconfig("slow"))}
+    config = configuration(fresh_plane, "podium", leaderElection=election, clientConnection=slow)
+    create_all(fresh_plane, NODES, (node(f"node-{k}", cpu="4", memory="900Gi", pods=100) for k in range(NODE_COUNT)))
+    with FaultProxy(fresh_plane) as proxy:
+        for number in range(ROUNDS):
+            old = Podium(fresh_plane, config=config, log=f"old-{number}.log", server=proxy.url)
+            old.wait_until_ready()
+            wait_until(partial(leads, old))
+            create_all(
+                fresh_plane, PODS, (pod(f"pod-{number}-{k}", cpu="1", schedulerName="podium") for k in range(300))
+            )
+            wait_until(lambda: bound(fresh_plane) > 5, every=0.02)
+            new = Podium(fresh_plane, config=config, log=f"new-{number}.log")
+            new.wait_until_ready()
+            old.send(signal.SIGSTOP)
+            wait_until(partial(leads, new))
+            before = proxy.counts()["writes"]
+            old.send(signal.SIGCONT)
+            assert old.wait(10) != 0
+            assert proxy.counts()["writes"] == before
+            assert "leadership was lost" in old.output
+            wait_until(lambda: bound(fresh_plane) == 4 * NODE_COUNT)
+            assert overfull_nodes(fresh_plane) == []
+            new.stop()
+            fresh_plane.request("DELETE", f"{PODS}?gracePeriodSeconds=0")
+
+
+class _SlowExtender(BaseHTTPRequestHandler):
+    """Answers after four seconds that every node is all right."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        time.sleep(4)
+        body = json.dumps({"NodeNames": asked["NodeNames"], "FailedNodes": {}, "Error": ""}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_a_slow_extender_costs_neither_the_lease_nor_health_nor_sigterm(fresh_plane: ControlPlane) -> None:
+    extender = ThreadingHTTPServer(("127.0.0.1", 0), _SlowExtender)
+    threading.Thread(target=extender.serve_forever, daemon=True).start()
+    election = {"leaderElect": True, "resourceName": "podium", "resourceNamespace": "kube-system", **SHORT_LEASE}
+    entry = {
+        "urlPrefix": f"http://127.0.0.1:{extender.server_port}",
+        "filterVerb": "filter",
+        "nodeCacheCapable": True,
+        "httpTimeout": "30s",
+    }
+    config = configuration(fresh_plane, "podium", leaderElection=election, extenders=[entry])
+    create_all(fresh_plane, NODES, (node(f"node-{k}", cpu="4") for k in range(3)))
+    podium = Podium(fresh_plane, config=config)
+    podium.wait_until_ready()
+    create_all(fresh_plane, PODS, (pod(f"pod-{k}", cpu="1", schedulerName="podium") for k in range(6)))
+    slowest, until = 0.0, time.monotonic() + 14
+    while time.monotonic() < until:
+        begin = time.monotonic()
+        assert answer_of(f"http://127.0.0.1:{podium.port}/livez")[0] == 200
+        assert "leader_election_master_status" in podium.metrics()
+        slowest = max(slowest, time.monotonic() - begin)
+        time.sleep(0.2)
+    assert slowest < 3.0  # metrics wait up to a second for a scheduler that is busy
+    assert podium.is_running, podium.output
+    assert bound(fresh_plane) >= 2
+    begin = time.monotonic()
+    podium.send(signal.SIGTERM)
+    assert podium.wait(10) == 0
+    assert time.monotonic() - begin < 3.0
+    extender.shutdown()
 
 
 def test_nodes_and_pods_go_while_pods_are_bound(fresh_plane: ControlPlane) -> None:

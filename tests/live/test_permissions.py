@@ -21,6 +21,8 @@ PATHS = {
     "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/podium-system/roles",
     "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/podium-system/rolebindings",
     "ConfigMap": "/api/v1/namespaces/podium-system/configmaps",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/podium-system/networkpolicies",
+    "PodDisruptionBudget": "/apis/policy/v1/namespaces/podium-system/poddisruptionbudgets",
     "Deployment": "/apis/apps/v1/namespaces/podium-system/deployments",
 }
 ONLY = {"schedulerName": "podium"}

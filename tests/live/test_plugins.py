@@ -31,10 +31,11 @@ from podium.framework import (
     ReservePlugin,
     Status,
 )
-from podium.framework.plugin import Action, EventHint, QueuedPod
+from podium.framework.events import Action, EventHint
+from podium.framework.plugin import QueuedPod
 from podium.loop import WAITING_PODS
 from podium.model import Pod
-from podium.plugins.queue_and_bind import DefaultBinder
+from podium.plugins.default_binder import DefaultBinder
 
 TESTS = Path(__file__).parents[1]
 DIARY, SERVER, AUTHORITY = "PODIUM_TEST_DIARY", "PODIUM_TEST_SERVER", "PODIUM_TEST_AUTHORITY"

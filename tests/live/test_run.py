@@ -169,8 +169,11 @@ MEASURED = (
 
 def test_answers_over_http(fresh_plane: ControlPlane, run: Run) -> None:
     fresh_plane.create(NODES, node("a", cpu="4"))
-    process = Podium(fresh_plane)
+    token = fresh_plane.directory / "decisions.token"
+    token.write_text("secret\n")
+    process = Podium(fresh_plane, "--decisions-token-file", str(token))
     process.wait_until_ready()
+    asking = "--token-file", token, "--from-scheduler", f"http://127.0.0.1:{process.port}"
     fresh_plane.create(PODS, pod("web", schedulerName="podium"))
     fresh_plane.create(PODS, pod("big", cpu="30", schedulerName="podium"))
     wait_until(lambda: settled(fresh_plane, "web") and settled(fresh_plane, "big"))
@@ -181,19 +184,19 @@ def test_answers_over_http(fresh_plane: ControlPlane, run: Run) -> None:
     metrics = process.get("/metrics")
     assert 'scheduler_pending_pods{queue="unschedulable"} 1.0' in metrics
     assert [line for line in MEASURED if line not in metrics] == []
-    decision = json.loads(process.get("/decisions/default/big"))
+    decision = json.loads(process.get("/decisions/default/big", "secret"))
     assert decision["decided"]["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
     assert decision["explanation"]["rejected"][0]["plugin"] == "NodeResourcesFit"
-    shown = run("explain", "big", "--from-scheduler", f"http://127.0.0.1:{process.port}")
+    shown = run("explain", "big", *asking)
     assert shown.returncode == 1
     assert "attempt 1: 0/1 nodes are available: 1 Insufficient cpu." in shown.stdout
-    missing = run("explain", "none", "--from-scheduler", f"http://127.0.0.1:{process.port}")
+    missing = run("explain", "none", *asking)
     assert missing.returncode == 2
     assert missing.stderr == f"podium: http://127.0.0.1:{process.port}: pod default/none is not in the cluster\n"
     # Another node now, but not when the pod was decided.
     fresh_plane.create(NODES, node("b", cpu="40"))
     wait_until(lambda: settled(fresh_plane, "big") and bool(nodes_of(fresh_plane)["big"]))
-    decision = json.loads(process.get("/decisions/default/web"))
+    decision = json.loads(process.get("/decisions/default/web", "secret"))
     assert (decision["asOf"], decision["decided"]["node"]) == ("then", "a")
     assert (decision["explanation"]["node"], decision["explanation"]["nodes"]["total"]) == ("a", 1)
     process.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
 from copy import deepcopy
 from typing import Any, NamedTuple, cast
@@ -51,11 +52,15 @@ class ApiServer:
     def __init__(self, *objects: Object) -> None:
         self.objects: dict[str, Fields] = {}
         self.requests: list[Request] = []
+        self.errors: Counter[int] = Counter()
+        """How many requests failed, by HTTP status."""
         self._faults: list[tuple[str, str, Fault]] = []
         self._log: list[tuple[int, str, str, bytes]] = []
         """Version, collection, type and object of every change."""
         self._is_changed = asyncio.Event()
         self._version = 0
+        self._life = 0
+        """How often the store was restored."""
         self._oldest = 0
         """The version before which watches are too old."""
         self.told_until: dict[str, int] = {}
@@ -90,6 +95,13 @@ class ApiServer:
         """Forget the history: all watches are too old, and changes that they were not told are missed."""
         self._version += 1
         self._oldest = self._version
+        self._wake_up()
+
+    def go_back(self, version: int, objects: dict[str, Fields]) -> None:
+        """Be as a server whose store was restored: an older version, these objects, and all watches cut."""
+        self.objects, self._version = deepcopy(objects), version
+        self._log = [each for each in self._log if each[0] <= version]
+        self._life += 1
         self._wake_up()
 
     def remove(self, path: str) -> None:
@@ -158,6 +170,7 @@ class ApiServer:
             if fault.error is not None:
                 if fault.is_done:
                     self._answer(method, path, asked, content_type)
+                self.errors[fault.error.code] += 1
                 raise fault.error
             if fault.answer:
                 return fault.answer
@@ -225,8 +238,10 @@ class ApiServer:
             metadata = {"resourceVersion": str(self._version), "annotations": {INITIAL_EVENTS_END: "true"}}
             yield _line("BOOKMARK", {"metadata": metadata})
             return
-        version = int(params["resourceVersion"])
+        version, life = int(params["resourceVersion"]), self._life
         while True:
+            if life != self._life:
+                raise UNREACHABLE
             if version < self._oldest:
                 raise ApiError("too old", 410)
             until = self.told_until.get(path, self._version)

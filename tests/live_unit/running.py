@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from builders import Fields
 from live_unit.api_server import ApiServer
 from podium.engine.scheduler import SchedulerOptions
 from podium.live.reading import SCHEDULED_BY
 from podium.live.reflector import Reflectors
-from podium.live.scheduler import LiveScheduler, RunSettings
+from podium.live.scheduler import LiveScheduler
+from podium.live.scheduling import RunSettings
+from podium.live.threads import LoopThread
+
+T = TypeVar("T")
+
+
+class SameLoop(LoopThread):
+    """No thread at all: everything runs in the event loop of the test."""
+
+    def __init__(self) -> None:
+        pass
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return await work
+
+    def call(self, action: Callable[[], object]) -> None:
+        action()
 
 
 class Running:

@@ -24,7 +24,7 @@ from podium.framework import (
 )
 from podium.model import Pod
 from podium.plugins import IN_TREE
-from podium.plugins.queue_and_bind import DefaultBinder
+from podium.plugins.default_binder import DefaultBinder
 
 
 class Diary(ReservePlugin, PreBindPlugin, PostBindPlugin):

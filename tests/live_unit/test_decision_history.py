@@ -11,8 +11,8 @@ from builders import make_node, make_pod
 from podium.cluster import Cluster
 from podium.engine import Decision
 from podium.framework import Status
-from podium.live import scheduler
-from podium.live.scheduler import Decided, DecisionHistory
+from podium.live import decision_history
+from podium.live.decision_history import Decided, DecisionHistory
 from podium.loop import Bind, Event, EventType, SchedulerLoop, Unschedulable
 from podium.model import Object, Pod
 
@@ -90,8 +90,8 @@ def test_decisions_are_as_they_were(seed: int) -> None:
 
 
 def test_what_is_too_long_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler, "MOST_UNDOABLE_CHANGES", 4)
-    monkeypatch.setattr(scheduler, "MOST_REMEMBERED_DECISIONS", 3)
+    monkeypatch.setattr(decision_history, "MOST_UNDOABLE_CHANGES", 4)
+    monkeypatch.setattr(decision_history, "MOST_REMEMBERED_DECISIONS", 3)
     story = Story(0)
     for number in range(4):
         story.pod_comes(number)

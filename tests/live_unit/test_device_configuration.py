@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from podium.live._device_writes import Chosen, chosen_requests, device_configuration
+from podium.live.device_writes import Chosen, chosen_requests, device_configuration
 
 A, B = ("a", "gpu"), ("b", "gpu")
 FAST, OTHER = ("c/fast", "fast"), ("d", "other")

@@ -9,12 +9,13 @@ import pytest
 
 from builders import make_node, make_pod
 from live_unit.api_server import UNREACHABLE, ApiServer, Fields
-from live_unit.running import following, made_scheduler
+from live_unit.running import SameLoop, following, made_scheduler
 from live_unit.virtual_time import run, until
 from podium.config.types import LeaderElection
 from podium.errors import PodiumError
 from podium.live.client import ApiError
-from podium.live.process import Election, LeadershipLostError, _run_elected
+from podium.live.election import Election, LeadershipLostError
+from podium.live.process import _run_elected
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 LEASE = f"{LEASES}/podium"
@@ -230,7 +231,7 @@ def test_only_the_leader_schedules_and_it_gives_the_lease_back_in_the_end() -> N
         server.create(make_pod("web"))
         async with following(server) as reflectors:
             scheduler, stop = made_scheduler(server, reflectors), asyncio.Event()
-            working = asyncio.create_task(_run_elected(scheduler, election(server), stop))
+            working = asyncio.create_task(_run_elected(scheduler, election(server), stop, SameLoop()))
             await asyncio.sleep(14)
             assert server.writes == []
             assert b'leader_election_master_status{name="me"} 0.0' in scheduler.metrics.text()
@@ -251,7 +252,7 @@ def test_a_scheduler_that_lost_the_lease_gives_up_its_bindings() -> None:
         binding = server.holds("POST", "/binding")
         async with following(server) as reflectors:
             scheduler = made_scheduler(server, reflectors)
-            working = asyncio.create_task(_run_elected(scheduler, election(server), asyncio.Event()))
+            working = asyncio.create_task(_run_elected(scheduler, election(server), asyncio.Event(), SameLoop()))
             await binding.has_come.wait()
             server.fails("PUT", "/podium", UNREACHABLE, times=ALWAYS)
             with pytest.raises(PodiumError, match="leadership was lost: the lease could not be renewed in time"):
@@ -280,8 +281,9 @@ def test_a_lease_that_is_lost_just_as_an_event_comes_ends_the_scheduler(ticks: i
 
         async with following(server) as reflectors:
             mine = Loses(server.client, SETTINGS, "me")
+            scheduler = made_scheduler(server, reflectors)
             with pytest.raises(PodiumError, match="leadership was lost"):
-                await asyncio.wait_for(_run_elected(made_scheduler(server, reflectors), mine, asyncio.Event()), 60)
+                await asyncio.wait_for(_run_elected(scheduler, mine, asyncio.Event(), SameLoop()), 60)
 
     run(story())
 
@@ -295,3 +297,59 @@ def test_an_answer_that_is_no_lease_does_not_end_the_leader() -> None:
         assert mine.is_leader
 
     run(story())
+
+
+def test_the_fence_is_open_for_the_renew_deadline_after_a_renewal_was_sent() -> None:
+    async def story() -> None:
+        server = held_by("")
+        mine = election(server)
+        assert not mine.fence.is_open
+        await mine.acquire()
+        assert mine.fence.is_open
+        await asyncio.sleep(SETTINGS.renew_deadline)
+        assert not mine.fence.is_open
+
+    run(story())
+
+
+def test_a_renewal_whose_answer_comes_late_opens_the_fence_from_when_it_was_sent() -> None:
+    async def story() -> None:
+        server = held_by("")
+        mine = election(server)
+        answer = server.holds("PUT", "/podium")
+        taking = asyncio.create_task(mine.acquire())
+        await answer.has_come.wait()
+        await asyncio.sleep(9)
+        answer.may_go_on.set()
+        await taking
+        assert mine.fence.is_open
+        await asyncio.sleep(2)
+        assert not mine.fence.is_open
+
+    run(story())
+
+
+def test_a_lease_that_another_one_took_closes_the_fence_at_once() -> None:
+    async def story() -> None:
+        server = held_by("")
+        mine = election(server)
+        await mine.acquire()
+        holding = asyncio.create_task(mine.hold())
+        server.change(LEASE, lambda lease: lease["spec"].update(holderIdentity="other"))
+        assert await seconds_of(holding) < 3.0
+        assert isinstance(holding.exception(), LeadershipLostError)
+        assert not mine.fence.is_open
+
+    run(story())
+
+
+def test_a_lease_that_gets_no_answer_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        server = held_by("")
+        mine = election(server)
+        await mine.acquire()
+        server.holds("PUT", "/podium", times=ALWAYS)
+        await asyncio.wait({asyncio.create_task(mine.hold())})
+
+    run(story())
+    assert "the lease cannot be renewed: no answer within" in caplog.text

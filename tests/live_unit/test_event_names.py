@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders import make_node, make_object, make_pod
-from podium.live._metrics import event_labels
+from podium.live.metrics import event_labels
 from podium.loop import Event, EventType
 from podium.model import Object
 from podium.rules import NEWEST_RULES

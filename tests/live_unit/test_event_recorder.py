@@ -11,9 +11,9 @@ import pytest
 from builders import make_pod
 from live_unit.api_server import UNREACHABLE, ApiServer
 from live_unit.virtual_time import run, until
-from podium.live import writes
+from podium.live import event_recorder
 from podium.live.client import ApiError
-from podium.live.writes import EventRecorder
+from podium.live.event_recorder import EventRecorder
 
 POD, OTHER = make_pod("web"), make_pod("api")
 MINUTE = 60.0
@@ -161,7 +161,7 @@ def test_an_event_that_is_refused_is_not_sent_again() -> None:
 
 
 def test_events_beyond_the_limit_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writes, "MOST_WAITING", 3)
+    monkeypatch.setattr(event_recorder, "MOST_WAITING", 3)
 
     async def story() -> None:
         server = ApiServer()

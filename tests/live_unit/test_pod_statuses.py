@@ -9,8 +9,8 @@ from builders import make_pod
 from live_unit.api_server import PODS, UNREACHABLE, ApiServer, Fields
 from live_unit.virtual_time import run
 from podium.live.client import ApiError
+from podium.live.pod_statuses import PodStatuses, UnscheduledCondition
 from podium.live.reading import RESOURCES, ObjectDecoder
-from podium.live.writes import PodStatuses, UnscheduledCondition
 from podium.model import Pod
 
 FULL, TOLD = UnscheduledCondition("Unschedulable", "no room"), UnscheduledCondition("Unschedulable", "taints")

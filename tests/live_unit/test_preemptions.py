@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from builders import make_pod
 from podium.framework import SUCCESS
-from podium.live.writes import WAITING, Preemptions
+from podium.live.preemptions import WAITING, Preemptions
 from podium.model import Pod
 
 

@@ -10,7 +10,10 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from podium.live.client import ApiClient, ApiError, Page
+from builders import make_node
+from live_unit.api_server import ApiServer
+from live_unit.virtual_time import run
+from podium.live.client import ApiClient, ApiError, Page, SilentWatchError
 from podium.live.reading import RESOURCES
 from podium.live.reflector import INITIAL_EVENTS_END, Backoff, Reflector
 from podium.loop import Event
@@ -40,8 +43,8 @@ def listed(version: int, **nodes: int) -> Answer:
 class Server:
     """Answers each watch with the next of its answers, and is silent after the last."""
 
-    def __init__(self, answers: list[Answer], pages: list[dict[str, Any]]) -> None:
-        self._answers, self._pages = answers, pages
+    def __init__(self, answers: list[Answer], pages: list[dict[str, Any]], version: int) -> None:
+        self._answers, self._pages, self._version = answers, pages, version
         self.asked: list[str] = []
         """The version from which each watch was to begin; `list` for one that begins with all there is."""
         self.is_silent = asyncio.Event()
@@ -56,7 +59,12 @@ class Server:
                 raise each
             yield each
 
-    async def pages(self, path: str, *, params: Mapping[str, str]) -> AsyncGenerator[Page, None]:
+    async def pages(
+        self, path: str, *, params: Mapping[str, str] | None = None, limit: int = 500
+    ) -> AsyncGenerator[Page, None]:
+        if limit == 1:
+            yield msgspec.json.decode(json.dumps({"metadata": {"resourceVersion": str(self._version)}}), type=Page)
+            return
         self.asked.append("pages")
         for page in self._pages:
             yield msgspec.json.decode(json.dumps(page), type=Page)
@@ -65,22 +73,29 @@ class Server:
 class Followed:
     """What a reflector told, asked and knows in the end."""
 
-    def __init__(self, *answers: Answer, kind: str = "Node", pages: list[dict[str, Any]] | None = None) -> None:
+    def __init__(
+        self, *answers: Answer, kind: str = "Node", pages: list[dict[str, Any]] | None = None, version: int = 1000
+    ) -> None:
+        """`version` is the server's when it is asked for one object."""
         self.events: list[Event] = []
-        asyncio.run(self._follow([*answers], kind, pages or []))
+        asyncio.run(self._follow([*answers], kind, pages or [], version))
 
-    async def _follow(self, answers: list[Answer], kind: str, pages: list[dict[str, Any]]) -> None:
-        server = Server(answers, pages)
+    async def _follow(self, answers: list[Answer], kind: str, pages: list[dict[str, Any]], version: int) -> None:
+        server = Server(answers, pages, version)
         reflector = Reflector(cast(ApiClient, server), RESOURCES[kind], self.events.append)
         task = asyncio.create_task(reflector.run())
         await asyncio.wait_for(server.is_silent.wait(), 10.0)
         task.cancel()
         self.asked, self.known = server.asked, " ".join(sorted(reflector.known))
+        self.health, self.went_back = reflector.health, reflector.went_back
         self.is_synced, self.failure, self.lists = reflector.is_synced.is_set(), reflector.failure, reflector.lists
 
     @property
     def told(self) -> list[str]:
         return [f"{event.type.name.lower()} {event.object.name}" for event in self.events]
+
+
+BACKOFF_SLEEP = Backoff.sleep
 
 
 @pytest.fixture(autouse=True)
@@ -93,6 +108,8 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 GONE, UNREACHABLE, NO_STREAMS = ApiError("too old", 410), ApiError("no answer"), ApiError("unknown option", 400)
 GONE_EVENT = json.dumps({"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old"}}).encode()
+SILENT = SilentWatchError("nothing came")
+NO_METADATA = json.dumps({"type": "ADDED", "object": {"kind": "Node", "metadata": None}}).encode()
 BROKEN = said("ADDED", "broken", 7, status={"allocatable": {"cpu": "much"}})
 
 STORIES: dict[str, tuple[list[Answer], list[str], list[str]]] = {
@@ -127,6 +144,26 @@ STORIES: dict[str, tuple[list[Answer], list[str], list[str]]] = {
         [listed(3, a=1)[:-1], listed(4, a=1, b=2)],
         [],
         ["list", "list", "4"],
+    ),
+    "a watch that is silent begins again where it was": (
+        [listed(3, a=1), [SILENT], [said("ADDED", "b", 4)]],
+        ["add b"],
+        ["list", "3", "3", "4"],
+    ),
+    "two that are silent in a row are followed by a list": (
+        [listed(3, a=1), [SILENT], [SILENT], listed(9, a=1, b=7)],
+        ["add b"],
+        ["list", "3", "3", "list", "9"],
+    ),
+    "an event without metadata is followed by a list": (
+        [listed(3, a=1), [NO_METADATA], listed(9, a=1, b=7)],
+        ["add b"],
+        ["list", "3", "list", "9"],
+    ),
+    "an object without metadata in a list is left out": (
+        [[NO_METADATA, *listed(3, a=1)], [said("ADDED", "b", 4)]],
+        ["add b"],
+        ["list", "3", "4"],
     ),
     "an object that cannot be read is left out": (
         [listed(3, a=1), [BROKEN, said("ADDED", "b", 8)]],
@@ -166,3 +203,45 @@ def test_a_server_that_does_not_stream_lists_is_asked_for_pages() -> None:
 def test_only_nodes_and_pods_have_to_be_there(kind: str, goes_on: bool) -> None:
     followed = Followed([ApiError("not allowed", 403)], kind=kind)
     assert (followed.is_synced, followed.failure is not None) == (goes_on, goes_on)
+
+
+def test_a_server_that_went_back_in_time_is_listed_again(caplog: pytest.LogCaptureFixture) -> None:
+    restored = listed(4, a=1, c=4)
+    followed = Followed(listed(9, a=1, b=7), [UNREACHABLE], restored, version=4)
+    assert followed.asked == ["list", "9", "list", "4"]
+    assert followed.told == ["delete b", "update a", "add c"]
+    assert followed.went_back == 1
+    assert "Node: the API server went back from version 9 to 4" in caplog.text
+
+
+def test_short_watches_are_followed_by_a_growing_pause(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> int:
+        begun = 0
+
+        class Ends(ApiServer):
+            async def watch(self, path: str, params: Mapping[str, str], idle: float) -> AsyncGenerator[bytes, None]:
+                nonlocal begun
+                begun += 1
+                if "sendInitialEvents" in params:
+                    async for line in super().watch(path, params, idle):
+                        yield line
+
+        reflector = Reflector(Ends(make_node("a")).client, RESOURCES["Node"], lambda event: None)
+        task = asyncio.create_task(reflector.run())
+        await asyncio.sleep(300)
+        task.cancel()
+        return begun
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Backoff, "sleep", BACKOFF_SLEEP)
+        begun = run(story())
+    assert 5 < begun < 30
+    assert "the watch ended after" in caplog.text
+    assert 1 < len(caplog.records) < 10
+
+
+def test_the_health_of_a_kind_says_when_it_was_heard_of() -> None:
+    followed = Followed(listed(3, a=1), [NO_METADATA], listed(9, a=1), [UNREACHABLE])
+    assert followed.health is not None
+    assert 0.0 <= followed.health.age < 5.0
+    assert (followed.health.lists, followed.health.reconnects, followed.health.unreadable) == (2, 1, 1)

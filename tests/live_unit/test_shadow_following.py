@@ -20,7 +20,7 @@ async def shadowing(server: ApiServer) -> AsyncIterator[list[Compared]]:
     """What a shadow reports, while it follows a cluster and until it has stopped."""
     reports: list[Compared] = []
     async with following(server) as reflectors:
-        shadow, stop = Shadow(reflectors.objects(), None, tie_break="first"), asyncio.Event()
+        shadow, stop = Shadow(reflectors.begin(), None, tie_break="first"), asyncio.Event()
         working = asyncio.create_task(follow(shadow, reflectors, stop, [reports.append]))
         yield reports
         stop.set()

@@ -142,9 +142,11 @@ def test_a_pod_that_is_deleted_is_not_waited_for() -> None:
         server = with_provisioner()
         async with running(server) as started:
             await until(lambda: selected(server))
+            await started.scheduler.measure()
             assert b'scheduler_goroutines{operation="binding"} 1.0' in started.scheduler.metrics.text()
             server.remove(f"{PODS}/web")
             await asyncio.sleep(5)
+            await started.scheduler.measure()
             assert b'scheduler_goroutines{operation="binding"} 0.0' in started.scheduler.metrics.text()
             finish_binding(server)
             await asyncio.sleep(60)

@@ -10,8 +10,20 @@ from msgspec.structs import replace
 from podium.cluster import Cluster
 from podium.framework import Plugin, Registry
 from podium.loop.cycle import SchedulerLoop
-from podium.loop.events import Bind, ChangeObject, Event, EventType, Evict, Instruction, Nominate, Unschedulable, Wait
+from podium.loop.events import (
+    Bind,
+    ChangeObject,
+    Event,
+    EventType,
+    Evict,
+    Instruction,
+    Nominate,
+    SetCondition,
+    Unschedulable,
+    Wait,
+)
 from podium.model import Object, Pod
+from podium.model.pod_groups import with_condition
 from podium.plugins import IN_TREE
 
 
@@ -80,6 +92,8 @@ class Driver:
             self.delete(instruction.pod)
         elif isinstance(instruction, ChangeObject):
             self.delete(instruction.before) if instruction.after is None else self.update(instruction.after)
+        elif isinstance(instruction, SetCondition):
+            self.update(with_condition(instruction.group, instruction.condition))
         elif isinstance(instruction, Nominate):
             current = self.loop.pods[instruction.pod.key]
             self.update(nominated(current, instruction.node))
@@ -98,5 +112,7 @@ def in_words(instruction: Instruction) -> str:
             return f"nominate {name} to {instruction.node or 'nothing'}"
         case Unschedulable():
             return f"{name} failed: {', '.join(instruction.plugins) or instruction.message}"
+        case SetCondition():
+            return f"{instruction.group.name} is {instruction.condition.reason}: {instruction.condition.message}"
         case Wait():
             return f"{name} waits on {instruction.node} until {instruction.until:g}"

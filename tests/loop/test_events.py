@@ -42,13 +42,13 @@ PODS: dict[str, tuple[Pod, Pod, Action]] = {
 
 @pytest.mark.parametrize(("old", "new", "action"), PODS.values(), ids=PODS)
 def test_an_update_of_a_pod_names_what_changed(old: Pod, new: Pod, action: Action) -> None:
-    assert pod_changes(old, new) == [ClusterEvent("Pod", action, old, new)]
+    assert pod_changes(old, new, NEWEST_RULES) == [ClusterEvent("Pod", action, old, new)]
 
 
 def test_an_update_of_a_pod_may_be_several_events() -> None:
     changed = make_pod("p", requests={"cpu": "1"})
 
-    assert [event.action for event in pod_changes(POD, changed)] == [
+    assert [event.action for event in pod_changes(POD, changed, NEWEST_RULES)] == [
         Action.UPDATE_POD_LABEL,
         Action.UPDATE_POD_SCALE_DOWN,
     ]
@@ -133,7 +133,7 @@ LABELS: dict[str, tuple[Any, Any, str]] = {
 @pytest.mark.parametrize(("label", "case"), LABELS.items(), ids=LABELS)
 def test_metrics_call_a_pod_what_it_is(label: str, case: tuple[Pod, Pod, str]) -> None:
     old, new, pod = case
-    (event,) = pod_changes(old, new)
+    (event,) = pod_changes(old, new, NEWEST_RULES)
     assert label_of(event, pod) == label
 
 

@@ -14,15 +14,15 @@ from loop.driving import Driver, with_plugins
 from podium.cluster import Cluster, NodeInfo
 from podium.config.plugin_args import LIST_DEFAULTING, NodeAffinityArgs, PodTopologySpreadArgs
 from podium.framework import ClusterEvent, CycleState, FilterPlugin, Status, WaitingPod
-from podium.framework.plugin import Action, EventHint
+from podium.framework.events import Action, EventHint
 from podium.loop.events import PluginHints, node_changes, object_change, pod_changes
 from podium.model.devices import AllocationResult, ResourceClaim, ResourceClaimStatus
 from podium.model.meta import NodeSelector, NodeSelectorTerm, Object, ObjectMeta, SelectorRequirement
 from podium.model.objects import HOSTNAME, ZONE, Node
 from podium.model.pod import NodeAffinity, Pod, PodResourceClaimStatus, TopologySpreadConstraint
 from podium.plugins import IN_TREE
-from podium.plugins.node_properties import NodePorts
-from podium.rules import Rules, rules_of
+from podium.plugins.node_ports import NodePorts
+from podium.rules import NEWEST_RULES, Rules, rules_of
 
 WEB, DB = {"app": "web"}, {"app": "db"}
 NODE = make_node("n", cpu="4", labels={ZONE: "a"})
@@ -299,7 +299,7 @@ CASES = [
 
 def events_of(old: Object | None, new: Object | None, release: str = "v1.37") -> list[ClusterEvent]:
     if isinstance(old, Pod) and isinstance(new, Pod):
-        return pod_changes(old, new)
+        return pod_changes(old, new, NEWEST_RULES)
     if isinstance(old, Node) and isinstance(new, Node):
         return node_changes(old, new, rules_of(release))
     return [object_change(old, new)]
@@ -317,8 +317,7 @@ def wakes(
     """Whether a change may help a pod that a plugin rejected, in a cluster where it has happened."""
     service = make_object("Service", "web", namespace="default", spec={"selector": WEB})
     cluster = Cluster.from_objects([make_node("n", labels={HOSTNAME: "n"}), service])
-    made = IN_TREE[plugin](args)
-    made.release_rules = gates_set(release)
+    made = IN_TREE[plugin].of_release(gates_set(release), args)
     hints = PluginHints(made)
     # A pod that changes itself is looked at as it is now.
     pod = new if isinstance(new, Pod) and new.key == pod.key else pod
@@ -469,8 +468,7 @@ def _shown(actions: Action) -> str:
     ],
 )
 def test_events_that_are_registered(plugin: str, release: str, events: str) -> None:
-    made = IN_TREE[plugin](None)
-    made.release_rules = gates_set(release)
+    made = IN_TREE[plugin].of_release(gates_set(release))
 
     registered = made.events_to_register() or ()
 
@@ -544,8 +542,7 @@ def test_hints_of_other_plugins_count_in_every_release_that_has_hints() -> None:
         def events_to_register(self) -> tuple[EventHint]:
             return (EventHint("Node", Action.ADD, lambda waiting, old, new: False),)
 
-    made = Picky()
-    made.release_rules = gates_set("v1.29-on")
+    made = Picky.of_release(gates_set("v1.29-on"))
     cluster = Cluster.from_objects([NODE])
 
     assert not PluginHints(made).may_help(
@@ -614,9 +611,9 @@ def test_a_waiting_pod_that_changes(old: Pod, new: Pod, releases: str) -> None:
 
 def test_every_plugin_that_can_reject_a_pod_has_hints() -> None:
     oldest = IN_TREE.points_in(rules_of("v1.29"))
-    points = {name: IN_TREE.points.get(name, oldest.get(name, frozenset())) for name in IN_TREE}
+    points = {name: IN_TREE.points_in(NEWEST_RULES).get(name, oldest.get(name, frozenset())) for name in IN_TREE}
     rejecting = {"preEnqueue", "preFilter", "filter", "reserve", "permit"}
-    registering = {name for name in points if IN_TREE[name]().events_to_register() is not None}
+    registering = {name for name in points if IN_TREE[name].of_release(NEWEST_RULES).events_to_register() is not None}
     assert {name for name in points if points[name] & rejecting} == registering
 
 

@@ -12,16 +12,8 @@ from builders import make_node, make_pod
 from loop.driving import with_plugins
 from podium.cluster import Cluster
 from podium.engine import Scheduler
-from podium.framework.plugin import (
-    ANYTHING,
-    Action,
-    ClusterEvent,
-    EventHint,
-    FilterPlugin,
-    Plugin,
-    PreEnqueuePlugin,
-    QueueSortPlugin,
-)
+from podium.framework.events import ANYTHING, Action, ClusterEvent, EventHint
+from podium.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, QueueSortPlugin
 from podium.framework.plugin import QueuedPod as Ordered
 from podium.framework.status import SUCCESS, Status
 from podium.loop import SchedulingQueue

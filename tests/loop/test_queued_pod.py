@@ -30,7 +30,7 @@ def queued(name: str, number: int = 1, timestamp: float = 0.0, **fields: Any) ->
     return QueuedPod(pod, CLUSTER.info_of(pod), number, timestamp, **fields)
 
 
-def names(heap: Heap) -> list[str]:
+def names(heap: Heap[QueuedPod]) -> list[str]:
     found = []
     while (first := heap.pop()) is not None:
         found.append(first.pod.name)

@@ -9,8 +9,9 @@ import pytest
 
 from podium.errors import InputError
 from podium.manifests import load
-from podium.manifests.apply import LAST_APPLIED, scaled_to_bounds
+from podium.manifests.apply import LAST_APPLIED
 from podium.model import Deployment, Object, Pod
+from podium.workloads.scaling import scaled_to_bounds
 
 from .objects import Fields, doc
 

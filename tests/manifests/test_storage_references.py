@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from podium.manifests import expand_workloads, load, missing_storage
+from podium.manifests import load, missing_storage
 from podium.model import PersistentVolumeClaim
+from podium.workloads import expand_workloads
 
 from .objects import Fields, doc, names
 

@@ -22,7 +22,7 @@ from podium.model.resources import (
     pod_resources,
     scheduler_units,
 )
-from podium.rules import rules_of
+from podium.rules import NEWEST_RULES, rules_of
 from podium.rules.gates import RELEASE_NAMES
 
 MI = 2**20
@@ -119,7 +119,7 @@ DEFERRED = PodCondition(type="PodResizePending", status="True", reason="Deferred
     ],
 )
 def test_the_filter_compares(case: str, asked: Pod, requests: dict[str, int]) -> None:
-    assert pod_resources(asked).requests == requests, case
+    assert pod_resources(asked, NEWEST_RULES).requests == requests, case
 
 
 def status(*containers: ContainerStatus, conditions: list[PodCondition] | None = None) -> PodStatus:
@@ -208,8 +208,8 @@ def status(*containers: ContainerStatus, conditions: list[PodCondition] | None =
     ],
 )
 def test_a_running_pod_occupies(case: str, running: Pod, used: dict[str, int]) -> None:
-    assert pod_resources(running).used == used, case
-    assert pod_resources(running).balanced_requests == used, case
+    assert pod_resources(running, NEWEST_RULES).used == used, case
+    assert pod_resources(running, NEWEST_RULES).balanced_requests == used, case
     others = [pod_resources(running, rules_of(release)) for release in RELEASE_NAMES]
     counted = [(each.requests, each.used, each.non_zero_cpu, each.non_zero_memory) for each in others]
     is_refused = any(amount < 0 for amount in used.values())
@@ -233,7 +233,7 @@ def test_a_running_pod_occupies(case: str, running: Pod, used: dict[str, int]) -
     ],
 )
 def test_non_zero_defaults(case: str, asked: Pod, cpu: int, memory: int) -> None:
-    resources = pod_resources(asked)
+    resources = pod_resources(asked, NEWEST_RULES)
     assert (resources.non_zero_cpu, resources.non_zero_memory) == (cpu, memory), case
 
 
@@ -259,27 +259,30 @@ def test_non_zero_defaults(case: str, asked: Pod, cpu: int, memory: int) -> None
     ],
 )
 def test_the_fit_scorer_adds(case: str, asked: Pod, requests: dict[str, int]) -> None:
-    assert pod_resources(asked).score_requests == requests, case
+    assert pod_resources(asked, NEWEST_RULES).score_requests == requests, case
 
 
 def test_balanced_allocation_adds_what_is_asked_and_no_defaults() -> None:
-    assert pod_resources(pod(asks())).balanced_requests == {}
-    assert pod_resources(pod(asks(widgets="2"), whole={"cpu": "1"})).balanced_requests == {"cpu": 1000, "widgets": 2}
+    assert pod_resources(pod(asks()), NEWEST_RULES).balanced_requests == {}
+    assert pod_resources(pod(asks(widgets="2"), whole={"cpu": "1"}), NEWEST_RULES).balanced_requests == {
+        "cpu": 1000,
+        "widgets": 2,
+    }
 
 
 def test_pod_requests_are_exact_amounts() -> None:
     asked = pod(asks(cpu="0.1m", memory="1.5Gi"))
-    assert pod_requests(asked) == {"cpu": Fraction(1, 10_000), "memory": 3 * GI // 2}
+    assert pod_requests(asked, NEWEST_RULES) == {"cpu": Fraction(1, 10_000), "memory": 3 * GI // 2}
 
 
 def test_pod_requests_leave_the_objects_alone() -> None:
     asked = pod(asks(cpu="1"), init=[asks(sidecar=True, cpu="1"), asks(cpu="2")], overhead={"cpu": "1"})
-    assert pod_requests(asked) == pod_requests(asked) == {"cpu": 4}
+    assert pod_requests(asked, NEWEST_RULES) == pod_requests(asked, NEWEST_RULES) == {"cpu": 4}
 
 
 def test_equal_asks_share_one_instance() -> None:
-    one = pod_resources(pod(asks("a", cpu="1", memory="1Gi")))
-    other = pod_resources(pod(asks("b", cpu="1", memory="1Gi")))
+    one = pod_resources(pod(asks("a", cpu="1", memory="1Gi")), NEWEST_RULES)
+    other = pod_resources(pod(asks("b", cpu="1", memory="1Gi")), NEWEST_RULES)
     assert one is other
     with pytest.raises(FrozenInstanceError):
         one.non_zero_cpu = 1  # type: ignore[misc]
@@ -289,7 +292,7 @@ def test_equal_asks_share_one_instance() -> None:
 def test_a_bad_quantity_names_the_pod_and_the_resource(read: object) -> None:
     assert callable(read)
     with pytest.raises(QuantityError, match=r"^pod default/web: memory: '1 Gi' is not a quantity"):
-        read(pod(asks(memory="1 Gi")))
+        read(pod(asks(memory="1 Gi")), NEWEST_RULES)
 
 
 def test_a_bad_quantity_names_the_node_and_the_resource() -> None:
@@ -398,7 +401,8 @@ def test_requests_are_the_peak_of_the_pods_life(
             *[container(in_millis(each)) for each in containers],
             init=[container(in_millis(each), sidecar=sidecar) for each, sidecar in init],
             overhead=in_millis(overhead),
-        )
+        ),
+        NEWEST_RULES,
     )
     for name in NAMES:
         extra = overhead.get(name, 0)
@@ -422,7 +426,7 @@ def test_a_resize_counts_at_its_larger_end(
     held = holds(in_millis(actuated), in_millis(allocated))
     running = pod(container(in_millis(spec)), status=status(held, conditions=[INFEASIBLE] if infeasible else []))
     ends = [actuated, allocated] if infeasible else [spec, actuated, allocated]
-    assert pod_resources(running).used == {
+    assert pod_resources(running, NEWEST_RULES).used == {
         name: in_units(name, max(end[name] for end in ends if name in end))
         for name in NAMES
         if any(name in end for end in ends)

@@ -12,6 +12,7 @@ from podium.engine import Scheduler
 from podium.framework import FilterPlugin, Plugin, ScorePlugin
 from podium.plugins import IN_TREE
 from podium.plugins.node_resources_fit import NodeResourcesFit
+from podium.rules import NEWEST_RULES
 from podium.testing._plugin_run import PluginRun
 from world import History, ScheduleNext, World, histories
 
@@ -37,8 +38,11 @@ STRATEGIES = [
     ),
 ]
 PLUGINS = [
-    *(plugin() for plugin in IN_BOTH_FORMS),
-    *(NodeResourcesFit(NodeResourcesFitArgs(scoring_strategy=strategy)) for strategy in STRATEGIES),
+    *(plugin.of_release(NEWEST_RULES) for plugin in IN_BOTH_FORMS),
+    *(
+        NodeResourcesFit.of_release(NEWEST_RULES, NodeResourcesFitArgs(scoring_strategy=strategy))
+        for strategy in STRATEGIES
+    ),
 ]
 
 

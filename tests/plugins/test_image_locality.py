@@ -4,7 +4,7 @@ import pytest
 
 from builders import MEBI, decide, make_node, make_pod, scores
 from podium.model import Pod
-from podium.plugins.node_properties import normalized_image_name
+from podium.plugins.image_locality import normalized_image_name
 
 
 def locality(pod: Pod, **images: dict[str, int]) -> dict[str, int] | None:

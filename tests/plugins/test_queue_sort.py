@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from builders import decide, make_node, make_pod
 from podium.framework import SUCCESS, Code
 from podium.model import Pod
-from podium.plugins.queue_and_bind import PrioritySort, SchedulingGates
+from podium.plugins.priority_sort import PrioritySort
+from podium.plugins.scheduling_gates import SchedulingGates
 
 
 @dataclass

@@ -10,7 +10,7 @@ from builders import affinity, expression, make_node, make_pod, node_affinity, p
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.engine.decision import Eviction
-from podium.framework.suggested_change import Obstacle
+from podium.framework.obstacle import Obstacle
 from podium.model import Object, Pod
 from podium.present.explanation import Explained, explain_pod, summarized
 

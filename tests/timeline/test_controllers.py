@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from builders import make_node, make_object, make_pod
 from podium.cluster import Cluster
 from podium.model import DaemonSet, Object, Pod, StatefulSet
 from podium.model.selectors import NOT_READY, UNREACHABLE
-from podium.timeline.controllers import Controllers, seconds_tolerated
+from podium.timeline.taint_eviction import seconds_tolerated
+from podium.workloads.controllers import Controllers
 
 Fields = dict[str, Any]
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()
 TEMPLATE: Fields = {
     "metadata": {"labels": {"app": "web"}},
     "spec": {"containers": [{"name": "main", "image": "app"}]},
@@ -63,12 +67,12 @@ def test_nobody_makes_pods_without_a_controller_and_mirror_pods_again() -> None:
 
 
 def test_a_stateful_set_with_a_pod_of_a_strange_name_is_scaled_down() -> None:
-    """What looks like a digit is not one: this pod counts as the first."""
+    """What looks like a digit is not one: the StatefulSet ignores this pod."""
     pods = [owned(name, "StatefulSet", node="n") for name in ("web-0", "web-²", "web-1")]
-    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}}
     workload = make_object("StatefulSet", "web", namespace="default", spec=spec)
 
-    assert [pod.name for pod in controllers(*pods).scale(workload).surplus] == ["web-1"]
+    assert [pod.name for pod in controllers(*pods).scale(workload, NOW).surplus] == ["web-1"]
 
 
 def test_an_operator_makes_its_pods_again() -> None:
@@ -113,19 +117,37 @@ def test_a_pod_of_no_job_is_followed_by_none() -> None:
 def test_a_workload_gets_the_replicas_it_lacks() -> None:
     there = owned("web-0", "StatefulSet", node="n")
 
-    found = controllers(there).scale(workload("StatefulSet", replicas=3, serviceName="web"))
+    found = controllers(there).scale(workload("StatefulSet", replicas=3, serviceName="web"), NOW)
 
     assert [pod.name for pod in found.missing if isinstance(pod, Pod)] == ["web-1", "web-2"]
     assert found.surplus == []
 
 
-def test_waiting_pods_go_first_and_then_the_highest_ordinals() -> None:
+def test_the_highest_ordinals_of_a_stateful_set_go_first() -> None:
     pods = [owned(f"web-{number}", "StatefulSet", node="" if number == 0 else "n") for number in (2, 0, 1)]
 
-    found = controllers(*pods).scale(workload("StatefulSet", replicas=1, serviceName="web"))
+    found = controllers(*pods).scale(workload("StatefulSet", replicas=1, serviceName="web"), NOW)
 
     assert found.missing == []
-    assert [pod.name for pod in found.surplus] == ["web-2", "web-0"]
+    assert [pod.name for pod in found.surplus] == ["web-2", "web-1"]
+
+
+def test_a_replica_set_deletes_waiting_pods_crowded_pods_and_young_pods_first() -> None:
+    def replica(name: str, node: str, started: str | None) -> Pod:
+        pod = owned(name, "ReplicaSet", node=node, phase="Running")
+        return replace(pod, status=replace(pod.status, start_time=started))
+
+    pods = [
+        replica("waiting", "", None),
+        replica("crowded", "n", "2026-01-01T00:00:00Z"),
+        replica("crowded-and-young", "n", "2026-01-01T11:00:00Z"),
+        replica("young", "m", "2026-01-01T11:59:00Z"),
+        replica("old", "o", "2026-01-01T00:00:00Z"),
+    ]
+    found = [controllers(*pods).scale(workload("ReplicaSet", replicas=size), NOW).surplus for size in (4, 3, 2, 1)]
+
+    order = ["waiting", "crowded-and-young", "crowded", "young"]
+    assert [[pod.name for pod in surplus] for surplus in found] == [order[:number] for number in (1, 2, 3, 4)]
 
 
 def test_a_daemon_set_gets_a_pod_on_every_node() -> None:
@@ -133,7 +155,7 @@ def test_a_daemon_set_gets_a_pod_on_every_node() -> None:
     assert isinstance(daemons, DaemonSet)
     found = controllers(objects=(make_node("m"), daemons))
 
-    assert len(found.scale(daemons).missing) == 2
+    assert len(found.scale(daemons, NOW).missing) == 2
     assert len(found.daemons_for(make_node("new"))) == 1
     assert controllers().daemons_for(make_node("new")) == []
 

@@ -14,10 +14,10 @@ import yaml
 from cli.running import node, pod
 from podium import Timeline, load
 from podium.errors import InputError
-from podium.manifests import expand_workloads
 from podium.model import Pod
 from podium.timeline import TimelineResult
 from podium.traces import Trace, read_trace, write_trace
+from podium.workloads import expand_workloads
 
 
 def lived(trace: Trace, folder: Path, *more: dict[str, Any]) -> TimelineResult:

@@ -280,6 +280,33 @@ def test_plugins_of_an_old_release_can_be_served() -> None:
     assert (found["NodeNames"], list(found["FailedNodes"])) == (["b"], ["a"])
 
 
+def sidecar(port: int) -> dict[str, Any]:
+    ports = [{"hostPort": port, "containerPort": port}]
+    return {"name": "side", "image": "x", "restartPolicy": "Always", "ports": ports}
+
+
+@pytest.mark.parametrize(("release", "passed"), [("v1.32", ["a", "b"]), ("v1.33", ["b"]), ("v1.37", ["b"])])
+def test_pods_are_counted_as_the_release_does(release: str, passed: list[str]) -> None:
+    """Host ports of sidecars count from v1.33 on."""
+    framework = extender_framework(IN_TREE, ["NodePorts"], release=release)
+    cluster = Cluster.from_objects([*NODES[:2], make_pod("runs", node="a", init_containers=[sidecar(8080)])])
+    caller = Caller(extender_application(ExtenderServer(PluginVerbs(framework), cluster), most_bytes=1_000_000))
+    asked = make_pod(ports=[{"hostPort": 8080, "containerPort": 8080}])
+    assert post(caller, "filter", by_name(asked, "a", "b"))["NodeNames"] == passed
+
+
+@pytest.mark.parametrize(
+    ("release", "message"),
+    [("v1.33", "node(s) had untolerated taint {team: ml}"), ("v1.34", "node(s) had untolerated taint(s)")],
+)
+def test_plugins_follow_the_release(release: str, message: str) -> None:
+    framework = extender_framework(IN_TREE, ["TaintToleration"], release=release)
+    cluster = Cluster.from_objects([make_node("a", taints=["team=ml:NoSchedule"])])
+    caller = Caller(extender_application(ExtenderServer(PluginVerbs(framework), cluster), most_bytes=1_000_000))
+    found = post(caller, "filter", by_name(make_pod(), "a"))
+    assert found["FailedAndUnresolvableNodes"] == {"a": message}
+
+
 @pytest.mark.parametrize(
     ("wanted", "document", "release", "said"),
     [

@@ -15,6 +15,7 @@ from podium.manifests import Objects, load
 from podium.model import Object
 from podium.plugins import IN_TREE
 from podium.present.explanation import explain_pod
+from podium.rules import NEWEST_RULES
 from podium.web import _questions as questions
 from podium.web._questions import ScoreSettings
 from podium.web._views import Views
@@ -103,7 +104,7 @@ def test_moved_pods_are_those_that_a_scheduler_with_that_configuration_moves(
             break
     assert found["sample"] > 200
     today = Scheduler(views.subject.cluster, tie_break="first")
-    config = parse_config(with_settings(views.subject, settings), IN_TREE.points)
+    config = parse_config(with_settings(views.subject, settings), IN_TREE.points_in(NEWEST_RULES), rules=NEWEST_RULES)
     other = Scheduler(views.subject.cluster, config, tie_break="first")
     named = {move["pod"] for move in found["moves"]}
     for pod, _ in list(views.subject.cluster.placed())[150:400:7]:
@@ -120,7 +121,7 @@ def test_a_turned_configuration_is_one_that_can_be_used(fleet_subject: Subject) 
         strategy="RequestedToCapacityRatio",
         disabled=["PodTopologySpread"],
     )
-    config = parse_config(with_settings(fleet_subject, settings), IN_TREE.points)
+    config = parse_config(with_settings(fleet_subject, settings), IN_TREE.points_in(NEWEST_RULES), rules=NEWEST_RULES)
     weights = {ref.name: ref.weight for ref in config.profiles[0].points["score"]}
     assert weights["NodeResourcesFit"] == 7
     assert "ImageLocality" not in weights

@@ -1,7 +1,6 @@
 """Answers to questions about a cluster; each answer is a function with a typed result."""
 
-from podium.answers._replicas import pods_of
-from podium.answers._why_not import SpecConstraint, Suggestion, WhyNot, why_not
+from podium.answers._why_not import WhyNot, why_not
 from podium.answers.audit import Audit, Audited, Finding, audit
 from podium.answers.capacity import (
     Capacity,
@@ -14,6 +13,8 @@ from podium.answers.capacity import (
     nodes_needed,
     without_nodes,
 )
+from podium.answers.change_search import Suggestion
+from podium.answers.closest_nodes import ClosestNode
 from podium.answers.compare import Cause, Comparison, Move, SpreadChange, Way, check_ways, compare
 from podium.answers.disruption import (
     BudgetImpact,
@@ -30,11 +31,14 @@ from podium.answers.disruption import (
 )
 from podium.answers.measures import Condition, Measures, measure
 from podium.answers.rollout import ChangedObject, Rollout, RolloutStep, changed_objects, rollout
+from podium.answers.spec_constraints import SpecConstraint
 from podium.answers.trials import OBJECTIVES, TIMELINE_OBJECTIVES
 from podium.answers.tune import TimelineTuning, Trial, Tuning, tune, tune_timeline
 from podium.answers.upgrade import Changed, Upgrade, upgrade
+from podium.answers.why_nowhere import WhyNowhere, why_nowhere
 from podium.framework.suggested_change import Change
 from podium.lookup import find_node, find_nodes, nodes_matching
+from podium.workloads.replicas import pods_of
 
 __all__ = [
     "OBJECTIVES",
@@ -48,6 +52,7 @@ __all__ = [
     "Change",
     "Changed",
     "ChangedObject",
+    "ClosestNode",
     "Comparison",
     "Condition",
     "Disrupted",
@@ -72,6 +77,7 @@ __all__ = [
     "Upgrade",
     "Way",
     "WhyNot",
+    "WhyNowhere",
     "WorstCase",
     "audit",
     "capacity",
@@ -91,6 +97,7 @@ __all__ = [
     "tune_timeline",
     "upgrade",
     "why_not",
+    "why_nowhere",
     "without_nodes",
     "worst_case",
     "worst_domain",

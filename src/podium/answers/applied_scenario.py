@@ -10,7 +10,6 @@ from typing import Any
 
 from msgspec.structs import replace as with_fields
 
-from podium.answers._replicas import pods_of, with_claims
 from podium.answers.capacity import add_nodes
 from podium.answers.disruption import Disruption, DisruptionSettings, Fate, drain, fail
 from podium.answers.scenario import (
@@ -30,6 +29,7 @@ from podium.answers.scenario import (
 )
 from podium.answers.score_settings import with_settings
 from podium.cluster import Cluster
+from podium.cluster_input import ClusterInput
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import simulate
 from podium.engine.release import AnyRelease, release_of
@@ -37,13 +37,18 @@ from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError
 from podium.framework import Registry
 from podium.lookup import find_nodes, with_priority_and_profile
-from podium.manifests import Objects, expand_workloads, load, workload_of
-from podium.manifests.apply import REPLICAS, SCALED, Applied, apply, scaled_workload
-from podium.manifests.replacement import first_to_go, newest_time, with_changes_carried_out
-from podium.manifests.workloads import recreated, target_node
+from podium.manifests import Objects, load
+from podium.manifests.apply import REPLICAS, Applied, apply
 from podium.model import Node, Object, Pod
+from podium.model.objects import SCALED
 from podium.model.pod import belongs_to_node, is_of_daemon_set, is_recreated
 from podium.model.selectors import cordoned, uncordoned
+from podium.workloads import expand_workloads, workload_of
+from podium.workloads.claims import with_claims
+from podium.workloads.daemon_sets import target_node
+from podium.workloads.owners import recreated
+from podium.workloads.replicas import pods_of
+from podium.workloads.scaling import first_to_go, newest_time, scaled_workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +278,7 @@ class _Changing:
 
 def _settled(objects: Objects) -> Objects:
     """The objects once controllers have done their part: changes carried out, and missing pods created."""
-    settled = expand_workloads(with_changes_carried_out(objects))
+    settled = ClusterInput(objects).expanded
     return settled.replaced(settled, applied=()) if settled.applied else settled
 
 

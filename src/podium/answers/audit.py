@@ -16,9 +16,9 @@ from podium.engine import Decision, Scheduler
 from podium.engine.decision import why
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import ExtenderError, InputError, PluginError
-from podium.manifests import workload_of
 from podium.model import Pod
 from podium.model.pod import belongs_to_node, is_static
+from podium.workloads import workload_of
 
 STATIC = "a static pod: its node runs it"
 OF_DAEMON_SET = "a DaemonSet's pod: it is for this node"

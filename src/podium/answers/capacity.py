@@ -14,26 +14,28 @@ from typing import Any, NamedTuple, Unpack
 
 from msgspec.structs import replace
 
-from podium.answers._replicas import pods_of
 from podium.cluster import Cluster, NodeInfo
 from podium.engine import Decision, Scheduler
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.engine.simulation import in_queue_order
 from podium.errors import InputError, PluginError
-from podium.framework.suggested_change import Obstacle, RejectedNodes
+from podium.framework.obstacle import Obstacle, RejectedNodes
 from podium.lookup import find_nodes
-from podium.manifests import workload_of
-from podium.manifests.workloads import daemon_tolerations, should_run
-from podium.model import DaemonSet, DeviceClass, Node, ObjectMeta, Pod, ResourceClaim
+from podium.model import DeviceClass, Node, Pod, ResourceClaim
 from podium.model.objects import HOSTNAME
 from podium.model.pod import is_of_daemon_set
 from podium.model.quantity import format_quantity
-from podium.model.resources import pod_resources
+from podium.plugins.dynamic_resources.device_selectors import SelectionError, selects
 from podium.plugins.dynamic_resources.inventory import Inventory, inventory_of
 from podium.plugins.dynamic_resources.pools import CandidateDevice, DeviceID, PooledDevice
-from podium.plugins.dynamic_resources.requests import CounterUse, SelectionError, expressions_of, selects
-from podium.rules import NEWEST_RULES, Rules
+from podium.plugins.dynamic_resources.requests import expressions_of
+from podium.plugins.dynamic_resources.shared_counters import CounterUse
+from podium.rules import Rules
 from podium.wording import counted
+from podium.workloads import workload_of
+from podium.workloads.claims import with_claims
+from podium.workloads.daemon_sets import bound_to, created_for_nodes, target_node
+from podium.workloads.replicas import pods_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,15 +313,13 @@ def _waits_for_a_node(pod: Pod, scheduler: Scheduler) -> bool:
 
 def add_nodes(cluster: Cluster, template: Node, number: int) -> list[str]:
     """Add a number of nodes of a template, each with its daemon pods; returns their names."""
-    daemon_sets, added = list(cluster.store.of(DaemonSet)), []
-    for node in _numbered_nodes(template, cluster, number):
+    nodes = list(_numbered_nodes(template, cluster, number))
+    for node in nodes:
         cluster.add(node)
-        added.append(node.name)
-        for daemon_set in daemon_sets:
-            pod = _daemon_pod(daemon_set, node)
-            if pod is not None:
-                cluster.add(pod)
-    return added
+    for pod in created_for_nodes(nodes, cluster.store):
+        if isinstance(pod, Pod) and (node_name := target_node(pod)) is not None:
+            cluster.add(bound_to(with_claims(pod, cluster), node_name))
+    return [node.name for node in nodes]
 
 
 def _numbered_nodes(template: Node, cluster: Cluster, number: int) -> Iterator[Node]:
@@ -332,16 +332,6 @@ def _numbered_nodes(template: Node, cluster: Cluster, number: int) -> Iterator[N
         yield replace(template, metadata=metadata)
 
 
-def _daemon_pod(daemon_set: DaemonSet, node: Node) -> Pod | None:
-    template = daemon_set.spec.template
-    spec = replace(template.spec, tolerations=daemon_tolerations(template.spec))
-    if not should_run(replace(template, spec=spec), node):
-        return None
-    name = f"{daemon_set.name}-{node.name}"
-    metadata = ObjectMeta(name=name, namespace=daemon_set.namespace, labels=template.metadata.labels)
-    return Pod(metadata=metadata, spec=replace(spec, node_name=node.name))
-
-
 Counts = tuple[int, ...]
 """The number of nodes of each template."""
 
@@ -352,7 +342,7 @@ class _Room:
     def __init__(self, cluster: Cluster, pods: Sequence[Pod], templates: Sequence[NodeTemplate]) -> None:
         self._asked: Counter[str] = Counter()
         for pod in pods:
-            self._asked.update(pod_resources(pod).requests)
+            self._asked.update(cluster.info_of(pod).resources.requests)
         self._offers = [self._offer(cluster.fork(), template.node) for template in templates]
 
     def _offer(self, cluster: Cluster, template: Node) -> dict[str, int]:
@@ -552,7 +542,7 @@ class Devices:
         }
 
 
-def devices(cluster: Cluster, rules: Rules = NEWEST_RULES) -> Devices:
+def devices(cluster: Cluster, rules: Rules) -> Devices:
     """The devices in the cluster, by the rules of a release."""
     inventory = inventory_of(cluster, rules)
     holders = _holders(cluster)

@@ -21,11 +21,12 @@ from podium.engine.scheduler import SchedulerKeywords, SchedulerOptions
 from podium.engine.simulation import in_queue_order
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import Status
-from podium.manifests import Objects, workload_of
+from podium.manifests import Objects
 from podium.model import Pod
 from podium.model.objects import ZONE
 from podium.model.pod import belongs_to_node
 from podium.rules import MESSAGES, QUEUE, Difference, differences, with_rule
+from podium.workloads import workload_of
 
 if TYPE_CHECKING:
     from podium.autoscaling import NodeGroups

@@ -13,8 +13,8 @@ from math import comb
 from typing import Any, Literal
 
 from podium.answers._replicas import Recreation
-from podium.answers._why_not import SpecConstraint, spec_constraints
 from podium.answers.measures import domains
+from podium.answers.spec_constraints import SpecConstraint, spec_constraints
 from podium.cluster import Cluster, PodInfo
 from podium.cluster.budgets import BudgetHealth, Health
 from podium.cluster.cluster import TakenOff
@@ -23,11 +23,11 @@ from podium.engine.scheduler import SchedulerOptions
 from podium.engine.select import TieBreak
 from podium.errors import InputError
 from podium.lookup import SHORT_KEYS
-from podium.manifests import workload_of
 from podium.model import Node, Pod
 from podium.model.pod import belongs_to_node, ends_with_node, is_of_daemon_set, is_recreated, is_static
 from podium.model.resources import CPU, MEMORY
 from podium.model.selectors import cordoned
+from podium.workloads import workload_of
 
 NO_CONTROLLER = "no controller makes it again"
 IGNORE_DAEMON_SETS, DELETE_EMPTY_DIR_DATA, FORCE = "--ignore-daemonsets", "--delete-emptydir-data", "--force"

@@ -16,12 +16,12 @@ import numpy as np
 from podium.cluster import Cluster
 from podium.cluster.columns import Floats, Mask
 from podium.errors import InputError
-from podium.manifests import workload_of
 from podium.model import Node
 from podium.model.objects import PRICE_PER_HOUR, ZONE
 from podium.model.pod import belongs_to_node
 from podium.model.resources import CPU, MEMORY
 from podium.model.selectors import repels
+from podium.workloads import workload_of
 
 NODE = "node"
 """Means the nodes themselves where a label key is expected."""

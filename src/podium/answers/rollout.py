@@ -10,23 +10,26 @@ from typing import Any, Unpack
 from msgspec.structs import replace
 
 from podium.answers._replicas import place
-from podium.answers._rollout_controllers import (
+from podium.cluster import Cluster
+from podium.cluster_input import ClusterInput
+from podium.engine import Placement, Scheduler, Simulation
+from podium.engine.release import release_of
+from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
+from podium.engine.simulation import Amounts, in_queue_order, requested_by_node, simulation_of
+from podium.manifests import Objects
+from podium.manifests.apply import Applied
+from podium.model import DaemonSet, Deployment, Object, Pod, StatefulSet
+from podium.rules.gates import is_at_least
+from podium.workloads import with_changes_carried_out, workload_of
+from podium.workloads.expansion import Expansion
+from podium.workloads.rolling_updates import ROLLED_OUT, kept_on_purpose
+from podium.workloads.rollout_controllers import (
     Controller,
     DaemonSetController,
     DeploymentController,
     StatefulSetController,
 )
-from podium.cluster import Cluster
-from podium.engine import Placement, Scheduler, Simulation
-from podium.engine.release import release_of
-from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
-from podium.engine.simulation import Amounts, in_queue_order, requested_by_node, simulation_of
-from podium.manifests import Objects, expand_workloads, workload_of
-from podium.manifests.apply import Applied
-from podium.manifests.replacement import ROLLED_OUT, is_ready, kept_on_purpose, newest_time, with_changes_carried_out
-from podium.manifests.workloads import Expansion
-from podium.model import DaemonSet, Deployment, Object, Pod, StatefulSet
-from podium.rules.gates import is_at_least
+from podium.workloads.scaling import is_ready, newest_time
 
 SEVERAL_AT_ONCE_FROM = "v1.37"
 """From this release on, StatefulSets use maxUnavailable without a feature gate."""
@@ -195,7 +198,7 @@ def rollout(
     before = {id(applied.after): applied.before for applied in rolled_out}
     others = [applied for applied in objects.applied if id(applied.after) not in before]
     start = objects.replaced((before.get(id(obj), obj) for obj in objects), applied=others)
-    start = expand_workloads(with_changes_carried_out(start))
+    start = ClusterInput(start).expanded
     cluster = Cluster.from_objects(start)
     for applied in rolled_out:
         cluster.update(applied.after)

@@ -68,7 +68,7 @@ def with_settings(
     """
     if release.is_old:
         raise InputError(f"weights can be changed for v1.29 and later, not for {release.name}")
-    space = ConfigurationSpace(document, registry, settings.profile or profile, release.rules)
+    space = ConfigurationSpace(document, registry, settings.profile or profile, rules=release.rules)
     today = space.today
     for plugin in settings.weights:
         if plugin not in today.weights:

@@ -18,7 +18,7 @@ from podium.engine.release import release_of
 from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError
 from podium.framework import Registry
-from podium.rules import NEWEST_RULES, Rules
+from podium.rules import Rules
 
 Document = dict[str, Any]
 
@@ -83,7 +83,8 @@ class ConfigurationSpace:
         document: Mapping[str, Any] | None,
         registry: Registry,
         profile: str | None = None,
-        rules: Rules = NEWEST_RULES,
+        *,
+        rules: Rules,
     ) -> None:
         self._document: Document = deepcopy(dict(document or {"apiVersion": V1, "kind": "KubeSchedulerConfiguration"}))
         self._points, self._rules = registry.points_in(rules), rules
@@ -339,7 +340,7 @@ def search_space(options: SchedulerOptions, profile: str | None) -> SearchSpace:
             "tune changes a configuration document: give it the dict of the file, not a parsed configuration"
         )
     if not chosen.is_old:
-        return ConfigurationSpace(config, registry, profile, chosen.rules)
+        return ConfigurationSpace(config, registry, profile, rules=chosen.rules)
     from podium.releases.policy import is_policy  # loaded where an old release is tuned
 
     if config is None or is_policy(config):

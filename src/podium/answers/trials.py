@@ -25,11 +25,12 @@ from podium.engine import Decision, Scheduler, Simulation, simulate
 from podium.engine.scheduler import SchedulerOptions
 from podium.engine.simulation import in_queue_order
 from podium.errors import ExtenderError, InputError, PluginError, PodiumError
-from podium.manifests import Objects, workload_of
-from podium.manifests.workloads import recreated
+from podium.manifests import Objects
 from podium.model import Pod
 from podium.model.objects import ZONE
 from podium.model.resources import CPU, MEMORY
+from podium.workloads import workload_of
+from podium.workloads.owners import recreated
 
 if TYPE_CHECKING:
     from podium.autoscaling import NodeGroups

@@ -20,10 +20,10 @@ from podium.engine.release import CURRENT, AnyRelease, Release, release_of
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import ConfigError, ExtenderError, InputError, PluginError
 from podium.framework import Registry
-from podium.manifests import workload_of
 from podium.model import Node, Pod
 from podium.model.pod import is_static
 from podium.rules import Difference, differences
+from podium.workloads import workload_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.model import Node, Pod, ResourceSlice
 from podium.model.pod import belongs_to_node
-from podium.plugins.node_properties import ImageLocality
+from podium.plugins.image_locality import ImageLocality
 from podium.timeline import TimedEvent, Timeline, TimelineEvents, Verb
 
 HOUR = 3600.0

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from podium.autoscaling._node_groups import NodeGroup
 from podium.autoscaling._trial_cluster import TrialCluster
+from podium.cluster import PodInfo
 from podium.model import Pod
 from podium.model.quantity import parse_quantity
 from podium.model.resources import CPU, MEMORY, pod_resources, scheduler_units
+from podium.rules import Rules
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,8 @@ class ExpansionOption:
     group: NodeGroup
     nodes: int
     pods: tuple[Pod, ...]
+    rules: Rules
+    """The release that counts the pods."""
 
     @property
     def price(self) -> float:
@@ -29,7 +33,7 @@ class ExpansionOption:
     @property
     def waste(self) -> float:
         """The unused share of the new nodes' cpu plus the unused share of their memory, from 0 to 2."""
-        template, asked = self.group.template, [pod_resources(pod).requests for pod in self.pods]
+        template, asked = self.group.template, [pod_resources(pod, self.rules).requests for pod in self.pods]
         capacity = template.status.capacity or template.allocatable
         offered = scheduler_units({name: parse_quantity(amount) for name, amount in capacity.items()})
         requested = {name: sum(each.get(name, 0) for each in asked) for name in (CPU, MEMORY)}
@@ -42,13 +46,13 @@ def options(
     """The option of each group that helps pods which fit nowhere in `tried`; `room` is how many nodes a group may still
     get.
     """
-    ordered = sorted(waiting, key=_size, reverse=True)
+    ordered = sorted(waiting, key=lambda pod: _size(tried.cluster.info_of(pod)), reverse=True)
     found = (_option(group, ordered, tried, room[group.name]) for group in groups if room[group.name] > 0)
     return [option for option in found if option is not None]
 
 
-def _size(pod: Pod) -> tuple[int, int]:
-    requests = pod_resources(pod).requests
+def _size(info: PodInfo) -> tuple[int, int]:
+    requests = info.resources.requests
     return requests.get(CPU, 0), requests.get(MEMORY, 0)
 
 
@@ -82,7 +86,7 @@ def _grown(group: NodeGroup, pods: Sequence[Pod], tried: TrialCluster, room: int
             else:
                 hopeless.add(kind)
                 tried.remove(node)
-    return ExpansionOption(group, added, tuple(helped)) if added else None
+    return ExpansionOption(group, added, tuple(helped), tried.cluster.rules) if added else None
 
 
 BY: Mapping[str, Callable[[ExpansionOption], float]] = {

@@ -13,7 +13,7 @@ from podium.model import Node, Pod
 from podium.model.pod import ends_with_node
 from podium.model.resources import CPU, MEMORY
 from podium.model.selectors import is_unreachable
-from podium.timeline.controllers import Disruptions
+from podium.workloads.disruptions import Disruptions
 
 GPU = "nvidia.com/gpu"
 

@@ -10,8 +10,9 @@ from podium.cluster import Cluster
 from podium.cluster.store import releases
 from podium.engine import Scheduler
 from podium.errors import ExtenderError, InputError, PluginError
-from podium.manifests.workloads import claims_for, recreated
 from podium.model import Node, Object, Pod, ResourceClaimTemplate, ResourceSlice
+from podium.workloads.claims import claims_for
+from podium.workloads.owners import recreated
 
 
 class _IrreversibleError(Exception):

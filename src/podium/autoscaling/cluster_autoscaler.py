@@ -14,7 +14,7 @@ from podium.autoscaling.strategy import Removals, Strategy
 from podium.manifests.located import Section
 from podium.model import Node, Pod
 from podium.model.pod import belongs_to_node, is_static
-from podium.timeline.controllers import Disruptions
+from podium.workloads.disruptions import Disruptions
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"

@@ -12,7 +12,7 @@ from podium.autoscaling._trial_cluster import TrialCluster
 from podium.autoscaling.strategy import Removals, Strategy
 from podium.manifests.located import Section
 from podium.model import Node, Pod
-from podium.timeline.controllers import Disruptions
+from podium.workloads.disruptions import Disruptions
 
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 WHEN_EMPTY = "WhenEmpty"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from podium.manifests.located import Section
 from podium.model import Node, Pod
-from podium.timeline.controllers import Disruptions
+from podium.workloads.disruptions import Disruptions
 
 if TYPE_CHECKING:
     from podium.autoscaling._cloud_provider import CloudProvider

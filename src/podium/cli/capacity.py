@@ -70,7 +70,7 @@ class CapacityOptions:
     ] = field(default_factory=list)
     profile: options.Profile = None
 
-    def read(self, objects: Objects) -> tuple[CapacityQuestion, Objects]:
+    def read(self, objects: Objects, source: options.Source) -> tuple[CapacityQuestion, Objects]:
         """Read everything that the options name; returns the question, and the objects including those of the
         named files.
         """
@@ -78,8 +78,8 @@ class CapacityOptions:
         from podium.cli.inputs import read_node, read_templates
         from podium.errors import InputError
 
-        templates, objects = read_templates((*self.pods, *self.podspec), objects, self.profile)
-        nodes = [read_node(text) for text in self.nodes]
+        templates, objects = read_templates((*self.pods, *self.podspec), objects, source, self.profile)
+        nodes = [read_node(text, source) for text in self.nodes]
         excluded = [name for text in self.exclude for name in text.split(",") if name]
         if nodes and self.at_least > MOST_PLACED_PODS:
             raise InputError(
@@ -109,14 +109,16 @@ def capacity(
     Of a chart, a directory or file of several workloads, each is counted on its own. Nothing is evicted, and pods that
     are pending already take no room. Exit code 1 if fewer fit than asked for.
     """
-    from podium.cli.inputs import mention, read_objects, registry_with, scheduler_options
+    from podium.cli.inputs import mention, mention_missing_owners, read_input, registry_with, scheduler_options
     from podium.cli.output import write_report
     from podium.cluster import Cluster
+    from podium.workloads.missing_owners import NEW_NODES
 
     registry = registry_with(deciding.plugins)
-    objects = read_objects(source)
-    mention(objects, verbose=source.verbose)
-    asked, objects = wanted.read(objects)
+    given = read_input(source)
+    mention(given.settled, source)
+    mention_missing_owners(given, source, *([NEW_NODES] if wanted.nodes else []))
+    asked, objects = wanted.read(given.settled, source)
     settings = scheduler_options(deciding, objects, registry)
     cluster = Cluster.from_objects(objects)
     if asked.counts_each and output != CLUSTER_CAPACITY:
@@ -214,13 +216,13 @@ def devices(
     They stand in the ResourceSlices of the input, and who holds them in its ResourceClaims.
     """
     from podium.answers.capacity import devices as find
-    from podium.cli.inputs import choose_release, mention, read_objects
+    from podium.cli.inputs import choose_release, mention, read_input
     from podium.cli.output import emit, text_width
     from podium.cluster import Cluster
     from podium.present.capacity import devices_document, devices_lines, devices_rows
 
-    objects = read_objects(source)
-    mention(objects, verbose=source.verbose)
+    objects = read_input(source).settled
+    mention(objects, source)
     found = find(Cluster.from_objects(objects), choose_release(deciding, objects).rules)
     emit(
         output,

@@ -136,10 +136,8 @@ def _ways(
 ) -> tuple[Way, Way]:
     """The two sides that the options ask for."""
     from podium.answers import Way, check_ways
-    from podium.cli.inputs import mention, read_config, read_objects
-    from podium.cluster import Cluster
+    from podium.cli.inputs import mention, read_config, read_input
     from podium.engine.release import CURRENT, release_of
-    from podium.manifests import expand_workloads
 
     _check_axes({"--config": configs, "--cluster": clusters, "--release": releases})
     alone = len(clusters) < 2 and len(configs) < 2 and len(releases) < 2
@@ -149,9 +147,9 @@ def _ways(
     ways = []
     for cluster, config, release in zip(_sides(clusters, False), configs_of, releases_of, strict=True):
         if cluster not in known:
-            objects = expand_workloads(read_objects(_with_file(source, cluster)))
-            mention(objects, verbose=source.verbose)
-            known[cluster] = objects, Cluster.from_objects(objects)
+            given = read_input(_with_file(source, cluster))
+            mention(given.expanded, source)
+            known[cluster] = given.expanded, given.cluster()
         objects, built = known[cluster]
         settings = read_config(config, objects, registry, release)
         differs = release if releases_of[0] != releases_of[1] else ""
@@ -205,9 +203,8 @@ def _compare_timelines(
 def _timeline_ways(sides: _Sides, registry: Registry) -> tuple[TimelineWay, TimelineWay]:
     from podium.answers.compare import TimelineWay, refuse_same
     from podium.autoscaling import read_node_groups
-    from podium.cli.inputs import read_config, read_objects
+    from podium.cli.inputs import read_config, read_input
     from podium.engine.release import CURRENT, release_of
-    from podium.manifests import Objects
 
     given = {
         "--config": sides.configs,
@@ -224,7 +221,7 @@ def _timeline_ways(sides: _Sides, registry: Registry) -> tuple[TimelineWay, Time
         chosen = {option: _sides(values, alone == option and not twice)[side] for option, values in given.items()}
         config, cluster, release, groups = chosen.values()
         source = _with_file(sides.source, cluster)
-        objects = read_objects(source) if source.files or source.kubeconfig else Objects()
+        objects = read_input(source, needs_nodes=False).settled
         unnamed = {"--node-groups": "no node groups", "--release": CURRENT}.get(alone) or _unnamed(objects)
         release = release_of(release or CURRENT).name
         ways.append(
@@ -336,22 +333,26 @@ def upgrade(
     the new release. Exit code 1 if a pod no longer fits or the configuration is refused; with --fail-if, if that holds.
     """
     from podium.answers.upgrade import UPGRADE_NAMES
-    from podium.cli.inputs import choose_release, find_config, mention, read_objects, registry_with
+    from podium.cli.inputs import choose_release, find_config, mention, read_input, registry_with
     from podium.cli.output import exit_code, read_conditions, write_report
-    from podium.cluster import Cluster
-    from podium.manifests import expand_workloads
 
     conditions = read_conditions(fail_when, UPGRADE_NAMES)
     registry = registry_with(plugins)
-    objects = expand_workloads(read_objects(source))
-    mention(objects, verbose=source.verbose)
+    given = read_input(source)
+    objects = given.expanded
+    mention(objects, source)
     before, after = (
         choose_release(options.WhichRelease(release=name, feature_gates=gates), objects)
         for name, gates in ((from_, from_feature_gates), (to, feature_gates))
     )
-    cluster = Cluster.from_objects(objects)
-    given = find_config(config, objects, after)
-    found = _decide_by_both(cluster, given, before=before, after=after, registry=registry, replay=replay)
+    found = _decide_by_both(
+        given.cluster(),
+        find_config(config, objects, after),
+        before=before,
+        after=after,
+        registry=registry,
+        replay=replay,
+    )
     if not write_report(html, lambda: _upgrade_page(found)):
         _upgrade_show(found, conditions, output, everything=everything)
     return exit_code(conditions, found.values, otherwise=not found.is_harmless)

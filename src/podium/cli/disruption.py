@@ -137,8 +137,9 @@ def _read(source: options.Source, deciding: options.Deciding, *, preempt: bool) 
     from podium.answers import DisruptionSettings
     from podium.cli.inputs import read_cluster
     from podium.cluster import Cluster
+    from podium.workloads.missing_owners import BUDGETS
 
-    objects, settings = read_cluster(source, deciding)
+    objects, settings = read_cluster(source, deciding, BUDGETS)
     return Cluster.from_objects(objects), DisruptionSettings(**vars(settings), preempt=preempt)
 
 
@@ -187,9 +188,10 @@ def audit(
     from podium.cli.inputs import read_cluster
     from podium.cli.output import exit_code, progress, read_conditions, write_report
     from podium.cluster import Cluster
+    from podium.workloads.missing_owners import BUDGETS
 
     conditions = read_conditions(fail_when, AUDIT_NAMES)
-    objects, settings = read_cluster(source, deciding)
+    objects, settings = read_cluster(source, deciding, BUDGETS)
     cluster = Cluster.from_objects(objects)
     with progress("deciding pods again", sum(1 for _ in cluster.placed())) as advance:
         found = answers.audit(cluster, settings, on_decided=advance)

@@ -11,7 +11,7 @@ from podium.cli import options
 from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
-    from podium.answers import WhyNot
+    from podium.answers import WhyNot, WhyNowhere
     from podium.engine import Decision
     from podium.model import Pod
     from podium.present.explanation import Explained
@@ -33,6 +33,10 @@ def explain(
         str | None,
         typer.Option("--from-scheduler", metavar="URL", help="Ask a running `podium run` at its --port instead."),
     ] = None,
+    token_file: Annotated[
+        str | None,
+        typer.Option("--token-file", metavar="FILE", help="For --from-scheduler: its --decisions-token-file."),
+    ] = None,
     namespace: options.Namespace = None,
     profile: options.Profile = None,
     output: Output = Format.TABLE,
@@ -52,8 +56,8 @@ def explain(
     if from_scheduler is not None:
         from podium.cli.live import ask_scheduler
 
-        return ask_scheduler(from_scheduler, pod, namespace, output.value)
-    from podium.cli.inputs import mention, read_objects, registry_with, scheduler_options
+        return ask_scheduler(from_scheduler, pod, namespace, output.value, token_file)
+    from podium.cli.inputs import mention, read_input, registry_with, scheduler_options
     from podium.cli.output import remark, write_report
     from podium.cluster import Cluster
     from podium.engine import Scheduler
@@ -63,8 +67,8 @@ def explain(
     from podium.present.explanation import explain_pod
 
     registry = registry_with(deciding.plugins)
-    found, objects, is_wanted = find_pod(read_objects(source), pod, namespace)
-    mention(objects, verbose=source.verbose, assume_volumes=deciding.assume_volumes)
+    found, objects, is_wanted = find_pod(read_input(source).settled, pod, namespace)
+    mention(objects, source, assume_volumes=deciding.assume_volumes)
     settings = scheduler_options(deciding, objects, registry)
     if preempt and (old := release_of(settings.release)).is_old:
         raise InputError(
@@ -123,8 +127,13 @@ def show(explained: Explained, output: Format, *, every_node: bool = False, per_
 def why_not(
     pod: PodName,
     node: Annotated[
-        str, typer.Argument(metavar="NODE", autocompletion=options.complete_nodes, help="The node it should go to.")
-    ],
+        str | None,
+        typer.Argument(
+            metavar="[NODE]",
+            autocompletion=options.complete_nodes,
+            help="The node it should go to. Without it: any node, for a pod that fits nowhere.",
+        ),
+    ] = None,
     source: options.Source = options.Source(),
     namespace: options.Namespace = None,
     profile: options.Profile = None,
@@ -135,40 +144,51 @@ def why_not(
 ) -> int:
     """Find out what keeps a pod off a node or makes another win, and the smallest changes that send it there.
 
-    Every suggestion was tried. A pod that runs already is decided again as if it did not run yet. Exit code 0 if the
-    pod goes there already, 1 if not.
+    Without NODE, the smallest changes that let a pending pod run anywhere, and the nodes it comes closest to. Every
+    suggestion was tried. A pod that runs already is decided again as if it did not run yet. Exit code 0 if the pod goes
+    there already, 1 if not.
     """
     from podium import answers
-    from podium.cli.inputs import mention, read_objects, registry_with, scheduler_options
-    from podium.cli.output import write_report
+    from podium.cli.inputs import mention, read_input, registry_with, scheduler_options
     from podium.cluster import Cluster
     from podium.lookup import find_pod
 
     registry = registry_with(deciding.plugins)
-    found, objects, _ = find_pod(read_objects(source), pod, namespace)
-    mention(objects, verbose=source.verbose)
-    settings = scheduler_options(deciding, objects, registry)
-    answer = answers.why_not(
-        Cluster.from_objects(objects), found, node, settings, profile=profile, most=most, **deciding.choices
-    )
-    if not write_report(html, lambda: _why_not_page(answer)):
-        _show(answer, output)
+    found, objects, _ = find_pod(read_input(source).settled, pod, namespace)
+    mention(objects, source)
+    settings, cluster = scheduler_options(deciding, objects, registry), Cluster.from_objects(objects)
+    if node is None:
+        anywhere = answers.why_nowhere(cluster, found, settings, profile=profile, most=most, **deciding.choices)
+        _show_why_nowhere(anywhere, output, html)
+        return 0 if anywhere.runs else 1
+    answer = answers.why_not(cluster, found, node, settings, profile=profile, most=most, **deciding.choices)
+    _show_why_not(answer, output, html)
     return 0 if answer.goes_there else 1
 
 
-def _why_not_page(answer: WhyNot) -> str:
+def _show_why_not(answer: WhyNot, output: Format, html: str | None) -> None:
+    from podium.cli.output import emit, text_width, write_report
     from podium.present.html_reports import why_not_page
+    from podium.present.why_not import why_not_document, why_not_lines, why_not_rows
 
-    return why_not_page(answer)
+    if not write_report(html, lambda: why_not_page(answer)):
+        emit(
+            output,
+            lines=lambda: why_not_lines(answer, width=text_width(output)),
+            document=lambda: why_not_document(answer),
+            rows=lambda: why_not_rows(answer),
+        )
 
 
-def _show(answer: WhyNot, output: Format) -> None:
-    from podium.cli.output import emit, text_width
-    from podium.present.explanation import why_not_document, why_not_lines, why_not_rows
+def _show_why_nowhere(answer: WhyNowhere, output: Format, html: str | None) -> None:
+    from podium.cli.output import emit, text_width, write_report
+    from podium.present.html_reports import why_nowhere_page
+    from podium.present.why_not import why_not_document, why_not_rows, why_nowhere_lines
 
-    emit(
-        output,
-        lines=lambda: why_not_lines(answer, width=text_width(output)),
-        document=lambda: why_not_document(answer),
-        rows=lambda: why_not_rows(answer),
-    )
+    if not write_report(html, lambda: why_nowhere_page(answer)):
+        emit(
+            output,
+            lines=lambda: why_nowhere_lines(answer, width=text_width(output)),
+            document=lambda: why_not_document(answer),
+            rows=lambda: why_not_rows(answer),
+        )

@@ -4,38 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
-from contextvars import ContextVar
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from podium.cli.options import AUTO, Deciding, Source, WhichRelease
+from podium.cli.options import AUTO, ClusterSource, Deciding, Source, WhichRelease
 from podium.cli.output import NODE_DOMAIN, remark, warn
 from podium.errors import InputError
-from podium.lookup import find_pod, first_pods, named_after, with_added_objects, with_priority_and_profile
+from podium.lookup import find_pod, with_added_objects, with_priority_and_profile
 from podium.manifests import Objects, load
 from podium.model import Node, Object, Pod
 from podium.model.quantity import parse_quantity
 from podium.wording import counted
+from podium.workloads.first_pods import first_pods, named_after
 
 if TYPE_CHECKING:
     from podium.answers import NodeTemplate
+    from podium.cluster_input import ClusterInput
     from podium.config import KubeSchedulerConfiguration
     from podium.engine.release import AnyRelease, Options, Release
     from podium.engine.scheduler import SchedulerOptions
     from podium.framework import Registry
     from podium.manifests import Objects
+    from podium.workloads.missing_owners import OwnersFor
 
 
-class ReadingOptions(NamedTuple):
-    """How a command reads its input, as given by its options."""
-
-    strict: bool = False
-    warns: bool = True
-
-
-_USUAL = ReadingOptions()
-READING: ContextVar[ReadingOptions] = ContextVar("READING", default=_USUAL)
 MOST_WARNINGS = 40
 """The maximum number of warnings shown for one input."""
 
@@ -60,7 +53,7 @@ class Templates(NamedTuple):
     objects: Objects
 
 
-def read_templates(names: Iterable[str], objects: Objects, profile: str | None = None) -> Templates:
+def read_templates(names: Iterable[str], objects: Objects, source: Source, profile: str | None = None) -> Templates:
     """The pods in files, one for each workload; or the pods or workloads with these names in the input.
 
     Their priority classes are those of the input.
@@ -70,22 +63,22 @@ def read_templates(names: Iterable[str], objects: Objects, profile: str | None =
         if name != "-" and not Path(name).exists() and not name.endswith(FILE_ENDINGS):
             found.append(named_after(find_pod(objects, name, None).pod, name.rpartition("/")[2]))
         else:
-            objects_of_file = load(name, strict=READING.get().strict)
-            _warn_of(objects_of_file.unknown)
+            objects_of_file = load(name, strict=source.strict)
+            _warn_of(objects_of_file.unknown, source)
             found += first_pods(objects_of_file, name)
             objects = with_added_objects(objects, objects_of_file)
     return Templates([with_priority_and_profile(pod, objects, profile) for pod in found], objects)
 
 
-def read_node(text: str) -> NodeTemplate:
+def read_node(text: str, source: Source) -> NodeTemplate:
     """The node in a file, `FILE`, or with a price each, `FILE=PRICE`."""
     from podium.answers import NodeTemplate
 
     file, equals, price = text.rpartition("=")
     if not equals or Path(text).exists():
         file, price = text, "1"
-    objects = load(file, strict=READING.get().strict)
-    _warn_of(objects.unknown)
+    objects = load(file, strict=source.strict)
+    _warn_of(objects.unknown, source)
     nodes = objects.of(Node)
     if len(nodes) != 1:
         raise InputError(f"has {len(nodes)} nodes; a template is one", file)
@@ -98,11 +91,16 @@ def read_node(text: str) -> NodeTemplate:
     return NodeTemplate(nodes[0], number)
 
 
-def read_cluster(source: Source, deciding: Deciding) -> tuple[Objects, SchedulerOptions]:
-    """The objects of a cluster and the options for deciding; prints warnings about the objects."""
+def read_cluster(source: Source, deciding: Deciding, *needed: OwnersFor) -> tuple[Objects, SchedulerOptions]:
+    """The objects of a cluster and the options for deciding; prints warnings about the objects.
+
+    `needed` is what the answer needs the owners of pods for.
+    """
     registry = registry_with(deciding.plugins)
-    objects = read_objects(source)
-    mention(objects, verbose=source.verbose)
+    given = read_input(source)
+    objects = given.settled
+    mention(objects, source)
+    mention_missing_owners(given, source, *needed)
     return objects, scheduler_options(deciding, objects, registry)
 
 
@@ -115,29 +113,24 @@ def scheduler_options(deciding: Deciding, objects: Objects, registry: Registry) 
     return SchedulerOptions(config=config, **deciding.keywords(registry, release))
 
 
-def read_objects(source: Source, *, carry_out: bool = True) -> Objects:
-    """The objects of all files together, or of a live cluster if there are no files; a cluster needs nodes.
+def read_input(source: ClusterSource, *, needs_nodes: bool = True) -> ClusterInput:
+    """The objects of all files together, or of a live cluster if there are no files.
 
-    If a later file changes a workload, pods of its old template are removed, unless `carry_out` is off.
+    Without nodes they are an error, unless nodes can come later: `needs_nodes` is off, and no files are no objects.
     """
+    from podium.cluster_input import ClusterInput
     from podium.errors import InputError
-    from podium.manifests import load
-    from podium.manifests.replacement import with_changes_carried_out
-    from podium.model import Node
 
-    if not source.files:
+    if source.files and (source.kubeconfig or source.context):
+        raise InputError("-f reads files and --context a cluster; leave one of the two out")
+    if source.files or not (needs_nodes or source.is_given):
+        found = ClusterInput.read(*source.files, strict=source.strict, needs_nodes=needs_nodes)
+    else:
         from podium.cli.live import read_live
 
-        objects = read_live(source.kubeconfig, source.context)
-        _note_short_names(objects)
-        return objects
-    if source.kubeconfig or source.context:
-        raise InputError("-f reads files and --context a cluster; leave one of the two out")
-    objects = load(*dict.fromkeys(source.files), strict=READING.get().strict)
-    if not objects.of(Node):
-        raise InputError(f"no node in {', '.join(source.files)}: get them with `kubectl get nodes -o json`")
-    _note_short_names(objects)
-    return with_changes_carried_out(objects) if carry_out else objects
+        found = ClusterInput(read_live(source.kubeconfig, source.context), strict=source.strict)
+    _note_short_names(found.objects)
+    return found
 
 
 def _note_short_names(objects: Objects) -> None:
@@ -148,24 +141,29 @@ def _note_short_names(objects: Objects) -> None:
     NODE_DOMAIN.set(common_domain([node.name for node in objects.of(Node)]))
 
 
-def mention(objects: Objects, *, verbose: bool, assume_volumes: bool = False) -> None:
+def mention(objects: Objects, source: Source, *, assume_volumes: bool = False) -> None:
     """Print the warnings of loading; with `assume_volumes`, missing storage is not mentioned."""
     from podium.manifests import missing_storage
     from podium.wording import counted
 
     of_no_matter = missing_storage(objects) if assume_volumes else []
-    _warn_of([warning for warning in objects.warnings if warning not in of_no_matter])
-    if verbose:
+    _warn_of([warning for warning in objects.warnings if warning not in of_no_matter], source)
+    if source.verbose:
         mention_ignored(f"{counted(len(objects), 'object')} read", objects.ignored)
 
 
-def _warn_of(warnings: Sequence[str]) -> None:
-    if not READING.get().warns:
+def _warn_of(warnings: Sequence[str], source: Source) -> None:
+    if source.no_warn:
         return
     for warning in warnings[:MOST_WARNINGS]:
         warn(warning)
     if len(warnings) > MOST_WARNINGS:
         warn(f"{counted(len(warnings) - MOST_WARNINGS, 'more warning')}, not shown")
+
+
+def mention_missing_owners(given: ClusterInput, source: Source, *needed: OwnersFor) -> None:
+    """Print what the answer lacks because workloads are not in the input; with --strict that is an error."""
+    _warn_of(given.missing_owners(*needed), source)
 
 
 def mention_ignored(what: str, ignored: Mapping[str, int]) -> None:

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -91,28 +91,19 @@ def log_to_stderr(*, verbose: bool) -> None:
     logging.getLogger("podium.live").setLevel(logging.DEBUG if verbose else logging.INFO)
 
 
-def ask_scheduler(url: str, pod: str, namespace: str | None, output: str) -> int:
+def ask_scheduler(url: str, pod: str, namespace: str | None, output: str, token_file: str | None) -> int:
     """Print a running scheduler's answer about a pod; returns the exit code, 1 if the pod fits nowhere."""
-    import json
-    from urllib.error import HTTPError
-    from urllib.request import urlopen
-
     from podium.errors import InputError
+    from podium.live.loopback import is_loopback
     from podium.present import to_json, to_yaml
 
+    if token_file is None:
+        raise InputError("name the file given to podium run as --decisions-token-file with --token-file", url)
+    if not url.startswith("https://") and not is_loopback(url):
+        raise InputError("the token is sent over plain http to this machine only; use kubectl port-forward", url)
     within, _, name = pod.rpartition("/")
     address = f"{url.rstrip('/')}/decisions/{within or namespace or 'default'}/{name}"
-    try:
-        with urlopen(address, timeout=30) as answer:
-            found = json.load(answer)
-    except HTTPError as error:
-        with error:
-            said = _said_by(error.read())
-        raise InputError(said or f"HTTP status {error.code}", url) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        problem = reason.strerror.lower() if isinstance(reason, OSError) and reason.strerror else str(reason)
-        raise InputError(f"does not answer as a scheduler: {problem}", url) from None
+    found = _answer(url, address, read_token(token_file))
     explanation, decided = found["explanation"], found["decided"]
     if output in ("json", "yaml"):
         print((to_json if output == "json" else to_yaml)(found))
@@ -123,6 +114,49 @@ def ask_scheduler(url: str, pod: str, namespace: str | None, output: str) -> int
         when = "As it was then:" if found["asOf"] == "then" else "As things are now:"
         print("\n".join([when, *explanation["words"]]))
     return 0 if explanation["node"] else 1
+
+
+def _answer(url: str, address: str, token: str) -> Any:
+    """The decoded answer of a scheduler; InputError about the URL if there is none."""
+    import json
+    from urllib.error import HTTPError
+    from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+    from podium.errors import InputError
+
+    class Stays(HTTPRedirectHandler):
+        """Follows no redirect: the token is for this host alone."""
+
+        def redirect_request(self, *_: object) -> None:
+            return None
+
+    request = Request(address, headers={"Authorization": f"Bearer {token}"})
+    try:
+        with build_opener(Stays).open(request, timeout=30) as answer:
+            return json.load(answer)
+    except HTTPError as error:
+        with error:
+            said = _said_by(error.read())
+        raise InputError(said or f"HTTP status {error.code}", url) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        problem = reason.strerror.lower() if isinstance(reason, OSError) and reason.strerror else str(reason)
+        raise InputError(f"does not answer as a scheduler: {problem}", url) from None
+
+
+def read_token(path: str) -> str:
+    """The token in a file, without white space around it; InputError if there is none."""
+    from podium.errors import InputError, os_problem
+
+    try:
+        token = Path(path).read_text().strip()
+    except OSError as error:
+        raise InputError(os_problem(error), path) from None
+    except UnicodeDecodeError:
+        raise InputError("is not a text", path) from None
+    if not token or not token.isascii() or not token.isprintable():
+        raise InputError("has no token: one line of printable ASCII characters is expected", path)
+    return token
 
 
 def _said_by(body: bytes) -> str:
@@ -148,13 +182,13 @@ def dump(
     """
     import sys
 
-    from podium.cli.inputs import mention, read_objects
+    from podium.cli.inputs import mention, read_input
     from podium.cli.output import write_text
     from podium.live.reading import anonymize, documents
     from podium.live.reading import dump as encode
 
-    objects = read_objects(source)
-    mention(objects, verbose=source.verbose)
+    objects = read_input(source).settled
+    mention(objects, source)
     items = documents(objects)
     text = encode(anonymize(items) if anonymous else items)
     if out == "-":
@@ -187,19 +221,27 @@ def run(
         ),
     ] = True,
     host: Annotated[
-        str, typer.Option("--bind-address", metavar="ADDRESS", help="Where to serve metrics and decisions.")
+        str, typer.Option("--bind-address", metavar="ADDRESS", help="Where to serve health and metrics.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="At which port; 0 for a free one.")] = 10259,
+    token_file: Annotated[
+        str | None,
+        typer.Option(
+            "--decisions-token-file",
+            metavar="FILE",
+            help="Serve /decisions/NAMESPACE/POD too, to those who send the token in this file.",
+        ),
+    ] = None,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print more about what happens.")] = False,
     deciding: options.WithPlugins = options.WithPlugins(),
 ) -> None:
     """Schedule the pods of a cluster that name this scheduler, until told to stop.
 
-    Answers /livez, /readyz, /metrics and /decisions/NAMESPACE/POD over HTTP. SIGTERM lets bindings under way finish.
+    Answers /livez, /readyz and /metrics over HTTP. SIGTERM lets bindings under way finish.
     """
     from podium.cli.inputs import choose_release, registry_with
     from podium.live.process import ServingAddress, run_scheduler
-    from podium.live.scheduler import RunSettings
+    from podium.live.scheduling import RunSettings
 
     registry, chosen = registry_with(deciding.plugins), choose_release(deciding, ())
     settings = read_settings(config, registry, chosen)
@@ -209,7 +251,7 @@ def run(
         access,
         settings,
         RunSettings(bind_concurrency, dry_run),
-        ServingAddress(host, port),
+        ServingAddress(host, port, "" if token_file is None else read_token(token_file)),
         # A dry run leaves the lease to schedulers that write.
         elect=elect and settings.leader_election.leader_elect and not dry_run,
         registry=registry,

@@ -161,6 +161,13 @@ class ClusterSource:
     files: Files = field(default_factory=list)
     kubeconfig: Kubeconfig = None
     context: Context = None
+    strict: Strict = False
+    no_warn: NoWarn = False
+
+    @property
+    def is_given(self) -> bool:
+        """Whether files or a cluster are named; without, the current context's cluster is meant."""
+        return bool(self.files or self.kubeconfig or self.context)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,14 +251,6 @@ class AllSchedulerOptions(TiesByRelease):
         }
 
 
-READING_OPTIONS = {
-    "strict": (Strict, False),
-    "no_warn": (NoWarn, False),
-    "max_input": (MaxInput, "4Gi"),
-}
-"""The additional options of commands that read a cluster: how to read it."""
-
-
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Replace the parameters that stand for groups by the options of the groups."""
     own = inspect.signature(command, eval_str=True)
@@ -287,24 +286,22 @@ def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 
 def _reading(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that control how input is read."""
+    """Add the option that limits the size of every file that the command reads."""
 
     @wraps(command)
-    def reads(*, strict: bool, no_warn: bool, max_input: str, **arguments: Any) -> Any:
-        from podium.cli.inputs import READING, ReadingOptions, read_size
+    def reads(*, max_input: str, **arguments: Any) -> Any:
+        from podium.cli.inputs import read_size
         from podium.manifests.files import MAX_INPUT
 
         allowed = MAX_INPUT.set(read_size(max_input, "--max-input"))
-        wanted = READING.set(ReadingOptions(strict=strict, warns=not no_warn))
         shown = NODE_DOMAIN.set("")
         try:
             return command(**arguments)
         finally:
             NODE_DOMAIN.reset(shown)
-            READING.reset(wanted)
             MAX_INPUT.reset(allowed)
 
     own = inspect.signature(command)
-    added = [_option(name, annotation, default) for name, (annotation, default) in READING_OPTIONS.items()]
-    vars(reads)["__signature__"] = own.replace(parameters=[*own.parameters.values(), *added])
+    parameters = [*own.parameters.values(), _option("max_input", MaxInput, "4Gi")]
+    vars(reads)["__signature__"] = own.replace(parameters=parameters)
     return reads

@@ -158,12 +158,6 @@ def bench(
 
 PLACED = "shop/web-5f7c9-new"
 STUCK = "ml/train-0"
-KUBECTL = (
-    "kubectl get nodes,pods,namespaces,services,rs,sts,priorityclasses,pdb,pv,pvc,sc,csinodes,csidrivers,"
-    "csistoragecapacities,volumeattachments,resourceclaims,resourceclaimtemplates,resourceslices,deviceclasses "
-    "-A -o json > cluster.json"
-)
-"""The dump with everything that Podium reads."""
 NEXT = """\
 Now with a cluster of your own:
   {kubectl}
@@ -179,6 +173,7 @@ def demo(deciding: options.WhichRelease = options.WhichRelease()) -> None:
     from podium.cluster import Cluster
     from podium.engine import Scheduler
     from podium.manifests import load
+    from podium.manifests.kubectl import KUBECTL_COMMAND
     from podium.model import Pod
     from podium.present.explanation import explain_pod, to_lines
     from podium.present.text import Line
@@ -194,7 +189,7 @@ def demo(deciding: options.WhichRelease = options.WhichRelease()) -> None:
     for key in (PLACED, STUCK):
         print_lines([Line(""), Line(f"$ podium explain {key} -f example.yaml{extra}", "bold")])
         print_lines(to_lines(explain_pod(scheduler, pods[key]), width=text_width()))
-    print(f"\n{NEXT.format(kubectl=KUBECTL)}")
+    print(f"\n{NEXT.format(kubectl=KUBECTL_COMMAND)}")
 
 
 class ExampleName(StrEnum):

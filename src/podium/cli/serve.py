@@ -123,11 +123,14 @@ class NodeSource(options.ClusterSource):
 
     def objects(self) -> Objects:
         """The objects of the files; empty without files."""
-        from podium.cli.inputs import mention, read_objects
+        from podium.cli.inputs import mention, read_input
         from podium.manifests import Objects
 
-        objects = read_objects(options.Source(files=self.files)) if self.files else Objects()
-        mention(objects, verbose=False)
+        if not self.files:
+            return Objects()
+        source = options.Source(files=self.files, strict=self.strict, no_warn=self.no_warn)
+        objects = read_input(source).settled
+        mention(objects, source)
         return objects
 
     def check(self, *, binds: bool) -> None:
@@ -224,8 +227,8 @@ def _following(server: ExtenderServer, nodes: NodeSource, *, binds: bool) -> Alo
     from functools import partial
 
     from podium.cli.live import find, log_to_stderr
+    from podium.live.binding import bind
     from podium.live.reflector import follow_cluster
-    from podium.live.writes import bind
 
     access = find(nodes.kubeconfig, nodes.context)
     log_to_stderr(verbose=False)

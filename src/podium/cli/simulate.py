@@ -14,9 +14,9 @@ from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
     from podium.answers.rollout import ChangedObject, RolloutStep
+    from podium.cluster_input import ClusterInput
     from podium.engine import Simulation
     from podium.engine.scheduler import SchedulerOptions
-    from podium.manifests import Objects
     from podium.present.text import Line
     from podium.timeline import Timeline, TimelineResult
 
@@ -60,7 +60,7 @@ def simulate(
     An object of a later -f is applied over that of an earlier one, and what that changes is shown first.
     With --timeline, pods come, run and go, nodes join and fail, over simulated time.
     """
-    from podium.cli.inputs import read_objects, registry_with, scheduler_options
+    from podium.cli.inputs import mention, mention_missing_owners, read_input, registry_with, scheduler_options
     from podium.cli.output import write_report
 
     chosen = TimelineOptions(events, until, log, samples, plot, snapshot_at, snapshot, resume, node_groups)
@@ -71,9 +71,12 @@ def simulate(
             raise typer.BadParameter(f"cannot be used with --timeline{more}", param_hint=option)
         return simulate_timeline(chosen, source, deciding, output)
     registry = registry_with(deciding.plugins)
-    objects = _scaled(read_objects(source, carry_out=False), hpa)
+    given = _scaled(read_input(source), hpa)
+    objects = given.objects
     settings = scheduler_options(deciding, objects, registry)
-    found = (_step_by_step if stepwise else _at_once)(objects, settings, verbose=source.verbose)
+    mention(given.expanded, source, assume_volumes=settings.assume_volumes)
+    mention_missing_owners(given, source)
+    found = (_step_by_step if stepwise else _at_once)(given, settings)
     if not write_report(html, lambda: _page(found)):
         _show(found, output, objects.unchanged, everything=everything)
     return 0 if found.simulation.fits and not any(change.stuck for change in found.changes) else 1
@@ -90,15 +93,17 @@ class Simulated(NamedTuple):
     steps: tuple[RolloutStep, ...] | None
 
 
-def _scaled(objects: Objects, bound: Bound | None) -> Objects:
-    """The objects, with every workload of an autoscaler at the requested bound."""
+def _scaled(given: ClusterInput, bound: Bound | None) -> ClusterInput:
+    """The input, with every workload of an autoscaler at the requested bound."""
     from podium.cli.output import warn
-    from podium.manifests.apply import SCALED
-    from podium.manifests.replacement import scaled_by_autoscalers
+    from podium.cluster_input import ClusterInput
     from podium.model import HorizontalPodAutoscaler
+    from podium.model.objects import SCALED
+    from podium.workloads import scaled_by_autoscalers
 
     if bound is None:
-        return objects
+        return given
+    objects = given.objects
     if not objects.of(HorizontalPodAutoscaler):
         warn(f"--hpa {bound}: no HorizontalPodAutoscaler in the input, so nothing is scaled")
     read = {obj.identity for obj in objects if isinstance(obj, SCALED)}
@@ -107,22 +112,16 @@ def _scaled(objects: Objects, bound: Bound | None) -> Objects:
         if (target.kind, autoscaler.namespace, target.name) not in read:
             said = f"HorizontalPodAutoscaler {autoscaler.key}: its target {target.kind}/{target.name}"
             warn(f"--hpa {bound}: {said} is not in the input, so it is not scaled")
-    return scaled_by_autoscalers(objects, bound.value)
+    return ClusterInput(scaled_by_autoscalers(objects, bound.value), strict=given.strict)
 
 
-def _at_once(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> Simulated:
+def _at_once(given: ClusterInput, settings: SchedulerOptions) -> Simulated:
     from podium.answers.rollout import changed_objects, requested_before
-    from podium.cli.inputs import mention
     from podium.cli.output import progress
-    from podium.cluster import Cluster
     from podium.engine import simulate
     from podium.engine.simulation import simulation_of
-    from podium.manifests import expand_workloads
-    from podium.manifests.replacement import with_changes_carried_out
 
-    expanded = expand_workloads(with_changes_carried_out(objects))
-    mention(expanded, verbose=verbose, assume_volumes=settings.assume_volumes)
-    cluster = Cluster.from_objects(expanded)
+    objects, cluster = given.objects, given.cluster()
     with progress("placing pods", len(cluster.pending)) as advance:
         simulation = simulate(cluster, config=settings, on_decided=lambda placement: advance())
     if objects.applied:
@@ -130,15 +129,12 @@ def _at_once(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> 
     return Simulated(simulation, changed_objects(objects, simulation), None)
 
 
-def _step_by_step(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> Simulated:
+def _step_by_step(given: ClusterInput, settings: SchedulerOptions) -> Simulated:
     from podium.answers.rollout import rollout
-    from podium.cli.inputs import mention
     from podium.cli.output import warn
-    from podium.manifests import expand_workloads
-    from podium.manifests.replacement import ROLLED_OUT, with_changes_carried_out
+    from podium.workloads.rolling_updates import ROLLED_OUT
 
-    expanded = expand_workloads(with_changes_carried_out(objects))
-    mention(expanded, verbose=verbose, assume_volumes=settings.assume_volumes)
+    objects = given.objects
     if not any(isinstance(applied.after, ROLLED_OUT) for applied in objects.applied):
         warn("--rollout: no later -f changes a Deployment, StatefulSet or DaemonSet, so there is nothing to roll out")
     found = rollout(objects, settings)
@@ -257,19 +253,27 @@ def _check(chosen: TimelineOptions, files: Sequence[str]) -> None:
 
 
 def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options.AllSchedulerOptions) -> Timeline:
-    from podium.cli.inputs import mention, mention_ignored, registry_with, scheduler_options
-    from podium.manifests import Objects, load
+    from podium.cli.inputs import (
+        mention,
+        mention_ignored,
+        mention_missing_owners,
+        read_input,
+        registry_with,
+        scheduler_options,
+    )
     from podium.manifests.files import read_bytes
-    from podium.manifests.replacement import with_changes_carried_out
     from podium.timeline import Timeline, read_timeline, resume_timeline
     from podium.wording import counted
+    from podium.workloads.missing_owners import FURTHER_PODS, NEW_NODES
 
     registry = registry_with(deciding.plugins)
     events = read_timeline(chosen.events or "-")
     if source.verbose:
         mention_ignored(f"{counted(len(events.events), 'event')} read", events.ignored)
-    objects = with_changes_carried_out(load(*dict.fromkeys(source.files))) if source.files else Objects()
-    mention(objects, verbose=source.verbose, assume_volumes=deciding.assume_volumes)
+    given = read_input(source, needs_nodes=False)
+    objects = given.settled
+    mention(objects, source, assume_volumes=deciding.assume_volumes)
+    mention_missing_owners(given, source, FURTHER_PODS, NEW_NODES)
     settings = scheduler_options(deciding, objects, registry)
     if chosen.resume is not None:
         return resume_timeline(read_bytes(chosen.resume), events, settings, where=chosen.resume)

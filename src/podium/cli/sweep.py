@@ -21,6 +21,7 @@ from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
     from podium.answers import TimelineTuning, Tuning
+    from podium.cluster_input import ClusterInput
     from podium.engine.release import Release
     from podium.framework import Registry
     from podium.manifests import Objects
@@ -237,21 +238,21 @@ def tune(
     priorities, and finds a Policy. With --timeline the events happen with each configuration, and the lowest cost or
     wait is searched for. Exit code 1 if nothing better was found.
     """
-    from podium.cli.inputs import choose_release, mention, read_objects, registry_with
+    from podium.cli.inputs import choose_release, mention, read_input, registry_with
     from podium.cli.output import progress, write_report, write_text
-    from podium.manifests import Objects
     from podium.present import to_yaml
 
     when = (timeline.events, timeline.until, timeline.node_groups)
     has_time = is_timeline(when, {"--replay": replay})
     registry = registry_with(deciding.plugins)
-    objects = read_objects(source) if source.files or source.kubeconfig or not has_time else Objects()
-    mention(objects, verbose=source.verbose)
+    given = read_input(source, needs_nodes=not has_time)
+    objects = given.settled
+    mention(objects, source)
     chosen = choose_release(deciding, objects)
     if objective is not None and ":" in objective:
         # The full path, as a process may start elsewhere.
         sys.path.insert(0, os.getcwd())
-    search = timeline.search(objects, objective) if has_time else _search_now(objects, objective, replay=replay)
+    search = timeline.search(objects, objective) if has_time else _search_now(given, objective, replay=replay)
     _check_directory(out)
     most = budget.most
     with (
@@ -275,14 +276,11 @@ def tune(
     return 0 if found.improves else 1
 
 
-def _search_now(objects: Objects, objective: str | None, *, replay: bool) -> Callable[..., Tuning | TimelineTuning]:
+def _search_now(given: ClusterInput, objective: str | None, *, replay: bool) -> Callable[..., Tuning | TimelineTuning]:
     """`tune` with the pods as they are."""
     from podium import answers
-    from podium.cluster import Cluster
-    from podium.manifests import expand_workloads
 
-    cluster = Cluster.from_objects(expand_workloads(objects))
-    return partial(answers.tune, cluster, objective or "fewest-nodes", replay=replay)
+    return partial(answers.tune, given.cluster(), objective or "fewest-nodes", replay=replay)
 
 
 def _check_directory(out: str | None) -> None:

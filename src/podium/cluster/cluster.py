@@ -14,12 +14,13 @@ from msgspec.structs import replace
 from podium.cluster.census import Census, RowMask
 from podium.cluster.columns import ROW_ASPECTS, Aspect, ChangeLog, Columns, Ints, Mask
 from podium.cluster.nodes import LabelGroups, Nodes, ResourceStates
+from podium.cluster.pod_group_members import PodGroupMembers
 from podium.cluster.pods import PodInfo, PodInfos, Ports, counts_alike
 from podium.cluster.store import EXTENDED_RESOURCE_CLAIM, Images, Store, releases
 from podium.errors import InputError
 from podium.memory import RecentlyUsed, collector_paused
-from podium.model import Namespace, Node, Object, Pod, ResourceClaim
-from podium.rules import Rules
+from podium.model import Namespace, Node, Object, Pod, PodGroup, ResourceClaim
+from podium.rules import NEWEST_RULES, Rules
 
 
 class Placed(NamedTuple):
@@ -61,10 +62,12 @@ class Cluster:
         self.store = Store()
         self.images = Images()
         self.ports = Ports()
-        self.infos = PodInfos(self.columns)
+        self.infos = PodInfos(self.columns, NEWEST_RULES)
         self.census = Census(self.columns, self.logs[Aspect.LABELS])
         self.resource_states = ResourceStates(self.columns)
         self.groups = LabelGroups(self.columns, self.logs[Aspect.LABELS])
+        self.members = PodGroupMembers()
+        """The pods of each PodGroup."""
         self.pending: dict[str, Pod] = {}
         """Pods without a node, in order of arrival."""
         self.node_set_version = 0
@@ -134,6 +137,10 @@ class Cluster:
         """The pods on a row in order of arrival."""
         return list(self._on_row[row].values())
 
+    def placed_pods(self, keys: Iterable[str]) -> Iterator[Placed]:
+        """The pods with these keys that are on nodes, in the given order."""
+        return (self._placed[key] for key in keys if key in self._placed)
+
     def placed(self) -> Iterator[tuple[Pod, str]]:
         """Every pod on a node, with the node's name."""
         return ((placed.pod, self.names[placed.row]) for placed in self._placed.values())
@@ -166,6 +173,16 @@ class Cluster:
     def stranded(self) -> list[Pod]:
         """Pods bound to nodes that are not in the cluster."""
         return [pod for pods in self._stranded.values() for pod in pods.values()]
+
+    def as_victim(self, pod: Pod) -> Pod:
+        """The pod with the priority that counts when it may be evicted: that of its PodGroup, if it has one."""
+        named = pod.spec.scheduling_group
+        if named is None or not self.rules.pod_groups:
+            return pod
+        group = self.store.of(PodGroup).get(named.pod_group_name, pod.namespace)
+        if group is None or group.priority == pod.priority:
+            return pod
+        return replace(pod, spec=replace(pod.spec, priority=group.priority))
 
     def namespace_labels(self, namespace: str) -> dict[str, str]:
         """The labels of a namespace; empty if there is no Namespace object."""
@@ -341,6 +358,9 @@ class Cluster:
         if placed is not None:
             self._remove_pod(pod.key)
             self.pending[pod.key] = placed.pod
+            self._compiled[pod.key] = placed.pod, placed.info
+            if pod.spec.scheduling_group is not None:
+                self.members.add(placed.pod, is_scheduled=False)
 
     def place(self, pod: Pod, row: int, info: PodInfo) -> None:
         """Put a pod on a row; `info` is its compiled spec."""
@@ -354,6 +374,8 @@ class Cluster:
         self._drop_pending(key)
         placed = Placed(pod, row, info, info.cohort(pod.terminating, self.census.cohorts))
         self._placed[key] = self._on_row[row][key] = placed
+        if pod.spec.scheduling_group is not None:
+            self.members.add(pod, is_scheduled=True)
         return placed
 
     def _count(self, placed: Placed, amount: int) -> None:
@@ -417,8 +439,12 @@ class Cluster:
             self.census.admit(info.cohort(pod.terminating, self.census.cohorts))
             self.pending[pod.key] = pod
             self._compiled[pod.key] = pod, info
+            if pod.spec.scheduling_group is not None:
+                self.members.add(pod, is_scheduled=False)
         elif row is None:
             self._stranded.setdefault(node_name, {})[pod.key] = pod
+            if pod.spec.scheduling_group is not None:
+                self.members.add(pod, is_scheduled=True)
         else:
             self.place(pod, row, self._bound_info(pod))
 
@@ -427,8 +453,10 @@ class Cluster:
         return self.infos.of(replace(pod, spec=replace(pod.spec, node_name="")))
 
     def _drop_pending(self, key: str) -> None:
-        self.pending.pop(key, None)
+        pod = self.pending.pop(key, None)
         self._compiled.pop(key, None)
+        if pod is not None and pod.spec.scheduling_group is not None:
+            self.members.remove(pod)
 
     def _remove_pod(self, key: str) -> None:
         self._drop_pending(key)
@@ -436,8 +464,12 @@ class Cluster:
         if placed is not None:
             del self._on_row[placed.row][key]
             self._count(placed, -1)
+            if placed.pod.spec.scheduling_group is not None:
+                self.members.remove(placed.pod)
         for pods in self._stranded.values():
-            pods.pop(key, None)
+            stranded = pods.pop(key, None)
+            if stranded is not None and stranded.spec.scheduling_group is not None:
+                self.members.remove(stranded)
 
     def _add_node(self, node: Node) -> None:
         if node.name in self.rows:
@@ -475,6 +507,8 @@ class Cluster:
         for placed in self.placed_on(row):
             self._remove_pod(placed.pod.key)
             self._stranded.setdefault(name, {})[placed.pod.key] = placed.pod
+            if placed.pod.spec.scheduling_group is not None:
+                self.members.add(placed.pod, is_scheduled=True)
         del self.rows[name]
         self.images.remove(row, self._nodes.pop(name))
         self.names[row] = ""
@@ -507,7 +541,7 @@ class Cluster:
         twin.resource_states = ResourceStates(twin.columns)
         for row in range(twin.columns.size):
             twin.resource_states.touch(row)
-        twin.pending = self.pending.copy()
+        twin.pending, twin.members = self.pending.copy(), self.members.copy()
         twin.node_set_version, twin.placement_version = self.node_set_version, self.placement_version
         twin._nodes, twin._placed = self._nodes.copy(), self._placed.copy()
         twin._compiled = self._compiled.copy()
@@ -527,8 +561,11 @@ class PodTrial:
     everything that plugins read from nodes, and every tally, does.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster, self._version = cluster, cluster.placement_version
+    def __init__(self, cluster: Cluster, *, is_logged: bool = False) -> None:
+        """With `is_logged`, the cluster gets a new version at the end: decisions may be made, and remembered,
+        meanwhile.
+        """
+        self._cluster, self._version = cluster, None if is_logged else cluster.placement_version
         self._rows: dict[int, dict[str, Placed]] = {}
         """The original pods of every touched row."""
         self._changed: dict[str, tuple[Placed, int]] = {}
@@ -543,7 +580,8 @@ class PodTrial:
                 self._cluster._count(placed, -amount)
         for row, pods in self._rows.items():
             self._cluster._on_row[row] = pods
-        self._cluster.placement_version = self._version
+        if self._version is not None:
+            self._cluster.placement_version = self._version
 
     def place(self, pod: Pod, row: int, info: PodInfo) -> Placed:
         """Put a pod that has no node on a row; `info` is its compiled spec."""
@@ -558,7 +596,8 @@ class PodTrial:
 
     def take_off(self, placed: Placed) -> None:
         """Take a pod off its row."""
-        del self._pods(placed.row)[placed.pod.key]
+        # A pod that is nominated to a node may be tried there a second time.
+        self._pods(placed.row).pop(placed.pod.key, None)
         self._count(placed, -1)
 
     def _pods(self, row: int) -> dict[str, Placed]:

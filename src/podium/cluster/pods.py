@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from podium.cluster.columns import PODS, Columns, Interned, Ints
 from podium.memory import RecentlyUsed
@@ -17,7 +18,7 @@ from podium.model import Affinity, Pod, PodAffinity, PodAffinityTerm
 from podium.model.pod import has_objects_of_its_own
 from podium.model.resources import ALWAYS, PodResources, counts_by_release, pod_resources, resize_infeasible
 from podium.model.selectors import Labels, Selector, label_selector, with_label_keys_merged
-from podium.rules import NEWEST_RULES, Rules
+from podium.rules import Rules
 
 T = TypeVar("T", bound=type[Any])
 
@@ -159,7 +160,7 @@ def _names_label_keys(pod: Pod) -> bool:
     return any(term.match_label_keys or term.mismatch_label_keys for term in terms)
 
 
-def affinity_terms(pod: Pod, rules: Rules = NEWEST_RULES) -> Terms:
+def affinity_terms(pod: Pod, rules: Rules) -> Terms:
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS
@@ -174,7 +175,7 @@ def affinity_terms(pod: Pod, rules: Rules = NEWEST_RULES) -> Terms:
     return Terms(required(near), required(apart), preferred(near), preferred(apart))
 
 
-def host_ports(pod: Pod, rules: Rules = NEWEST_RULES) -> tuple[HostPort, ...]:
+def host_ports(pod: Pod, rules: Rules) -> tuple[HostPort, ...]:
     """The host ports that the pod uses: those of containers and of init containers that keep running."""
     sidecars = [container for container in pod.spec.init_containers if container.restart_policy == ALWAYS]
     return tuple(
@@ -260,8 +261,12 @@ def _meta_signature(pod: Pod) -> bytes:
 
 
 def _spec_signature(pod: Pod) -> bytes:
-    """The spec, and the part of the status that scheduling reads."""
-    return _encode((pod.spec, _held(pod)))
+    """The spec without the pod's group, and the part of the status that scheduling reads."""
+    spec = pod.spec
+    if spec.scheduling_group is not None:
+        # The pods of all groups with one template share what is known about it.
+        spec = replace(spec, scheduling_group=None)
+    return _encode((spec, _held(pod)))
 
 
 def _held(pod: Pod) -> tuple[object, ...] | None:
@@ -280,7 +285,7 @@ class PodInfos:
 
     LIMIT = 1 << 17
 
-    def __init__(self, columns: Columns, rules: Rules = NEWEST_RULES) -> None:
+    def __init__(self, columns: Columns, rules: Rules) -> None:
         self._columns, self.rules = columns, rules
         self._known: RecentlyUsed[PodInfo] = RecentlyUsed(self.LIMIT)
         self._specs: RecentlyUsed[bytes] = RecentlyUsed(self.LIMIT)

@@ -32,7 +32,7 @@ from podium.config.types import (
 )
 from podium.errors import ConfigError
 from podium.model.meta import extended_resource_errors
-from podium.rules import NEWEST_RULES, Rules
+from podium.rules import Rules
 
 _HTTP_URL = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
 _CERTIFICATE = re.compile(rb"^-----BEGIN CERTIFICATE-----\s*$", re.MULTILINE)
@@ -240,13 +240,13 @@ def _without(profile: Profile, plugins: Collection[str]) -> Profile:
 KIND = "KubeSchedulerConfiguration"
 
 
-def default_config(known_plugins: KnownPlugins, rules: Rules = NEWEST_RULES) -> KubeSchedulerConfiguration:
+def default_config(known_plugins: KnownPlugins, rules: Rules) -> KubeSchedulerConfiguration:
     """The configuration that kube-scheduler runs with if it is given none; see `parse_config` about `known_plugins`."""
     return parse_config({"apiVersion": V1, "kind": KIND}, known_plugins, rules=rules)
 
 
 def parse_config(
-    document: object, known_plugins: KnownPlugins, where: str = "", *, rules: Rules = NEWEST_RULES
+    document: object, known_plugins: KnownPlugins, where: str = "", *, rules: Rules
 ) -> KubeSchedulerConfiguration:
     """Read, default and validate a configuration of version v1, v1beta3 or v1beta2 as a release does.
 

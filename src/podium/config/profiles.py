@@ -81,6 +81,9 @@ def _multi_point_plugins(rules: Rules) -> tuple[PluginRef, ...]:
         PluginRef("DefaultBinder"),
         *(_refs("NodeDeclaredFeatures") if rules.node_declared_features else ()),
         *(() if rules.scheduling_gates_come_first else gates),
+        *(_refs("GangScheduling") if rules.pod_groups else ()),
+        *(_refs("TopologyPlacementGenerator") if rules.pod_group_placements else ()),
+        *([PluginRef("PodGroupPodsCount", 1)] if rules.pod_group_placements else ()),
     )
 
 
@@ -94,9 +97,7 @@ def default_plugins(api_version: str, rules: Rules) -> dict[str, tuple[PluginRef
 
 
 PLACEMENT_POINTS = ("placementGenerate", "placementScore")
-"""Extension points for groups of pods, behind features that are off: checked like the others, but nothing runs
-there.
-"""
+"""Extension points for groups of pods; nothing runs there while groups are off."""
 POD_GROUP_POST_FILTER = "podGroupPostFilter"
 """Another extension point for groups of pods."""
 
@@ -171,8 +172,10 @@ def enabled_names(sets: PluginSets) -> set[str]:
     return {plugin.name for plugin_set in sets.values() for plugin in plugin_set.enabled}
 
 
-def expand(sets: PluginSets, known: KnownPlugins, path: str, problems: Problems) -> dict[str, tuple[PluginRef, ...]]:
-    """The plugins that run at each extension point, in order, with their weights at `score`."""
+def expand(
+    sets: PluginSets, known: KnownPlugins, path: str, problems: Problems, rules: Rules
+) -> dict[str, tuple[PluginRef, ...]]:
+    """The plugins that run at each extension point, in order, with their weights at `score` and `placementScore`."""
     for point, plugin_set in sets.items():
         _check_enabled(point, plugin_set, known, f"{path}.{point}.enabled", problems)
     names = {point: _names_at(point, sets, known, path, problems) for point in sets if point != MULTI_POINT}
@@ -183,9 +186,10 @@ def expand(sets: PluginSets, known: KnownPlugins, path: str, problems: Problems)
     }
     if len(names.get("placementGenerate", ())) > 1:
         problems.add(f"{path}.placementGenerate", "at most one plugin may be enabled")
+    for_groups = [point for point in (*PLACEMENT_POINTS, POD_GROUP_POST_FILTER) if rules.pod_groups and point in sets]
     return {
-        point: tuple(PluginRef(name, weights["score"].get(name, 1) if point == "score" else 0) for name in names[point])
-        for point in EXTENSION_POINTS
+        point: tuple(PluginRef(name, weights[point].get(name, 1) if point in weights else 0) for name in names[point])
+        for point in (*EXTENSION_POINTS, *for_groups)
     }
 
 
@@ -412,7 +416,7 @@ def _build_profile(profile: ProfileDocument, known: KnownPlugins, problems: Prob
         if config.name in enabled and isinstance(config.args, NodeResourcesFitArgs):
             check_fit_args(config.args, f"{profile.path}.pluginConfig[{index}].args", problems, rules)
     path = f"{profile.path}.plugins"
-    points = expand(profile.plugins, known, path, problems)
+    points = expand(profile.plugins, known, path, problems, rules)
     if len(points["queueSort"]) != 1:
         problems.add(
             f"{path}.queueSort", f"one queue sort plugin is needed, but {len(points['queueSort'])} are enabled"

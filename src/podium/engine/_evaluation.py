@@ -5,8 +5,9 @@ then the extenders.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ from podium.errors import ExtenderError, ExtenderWarning, PluginError
 from podium.extenders import Extender, FilterResult
 from podium.framework import SUCCESS, Code, Status, Verdict
 from podium.framework.fast_paths import ByNodeLabels
-from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from podium.framework.plugin import NOTHING, CycleState, FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from podium.framework.registry import Weighted
 from podium.framework.status import PASSED, checked_number, checked_numbers, checked_status, checked_verdict
 from podium.model import Node, Pod
@@ -31,17 +32,26 @@ from podium.rules import NEWEST_RULES, Rules
 class Evaluation:
     """Finds the nodes that fit a pod and ranks them. It reads live arrays: use it before the cluster changes again."""
 
-    def __init__(self, plan: Plan, info: PodInfo, pod: Pod, cluster: Cluster) -> None:
+    def __init__(
+        self, plan: Plan, info: PodInfo, pod: Pod, cluster: Cluster, shared: Mapping[str, Any] = NOTHING
+    ) -> None:
+        """`shared` is added to the cycle state before any plugin runs."""
         self.plan, self.pod, self.cluster = plan, pod, cluster
         self.state = CycleState(info, plan.state)
+        if shared:
+            self.state.update(shared)
         self.absent: Status | None = None
         """The status of the nodes that no filter looked at, because PreFilter excluded them."""
         self.pre_filter_status: Status | None = None
         """Why PreFilter rejected the pod as a whole, if it did."""
+        self.stopped_at = ""
+        """The plugin at which PreFilter stopped; empty if it ran to the end."""
         self.narrowed_by: tuple[str, ...] = ()
         """The plugins whose PreFilter limited the search to some nodes, or to none; sorted."""
         self.looked_at: Ints | None = None
         """The rows that the filters check; None for all."""
+        self.node_count = cluster.node_count
+        """How many nodes the pod could go to, if all fitted."""
         self.feasible = FeasibleRows(plan, cluster)
         """The rows where the pod fits."""
         self.rejected_by_nominated: dict[int, Status] = {}
@@ -125,6 +135,7 @@ class Evaluation:
 
     def _forget_after(self, last: PreFilterPlugin) -> None:
         """Drop the state of the plugins after the one at which PreFilter stopped: they would not have run."""
+        self.stopped_at = last.name
         plugins = self.plan.outline.pre_filter
         for plugin in plugins[plugins.index(last) + 1 :]:
             self.state.pop(plugin.name, None)
@@ -247,6 +258,12 @@ class Evaluation:
         self.rejected_by_nominated = statuses
         rows = self.feasible.rows
         self.feasible.keep(rows[~np.isin(rows, list(statuses))])
+
+    def limit_to(self, rows: Ints) -> None:
+        """Continue as if the cluster had only the nodes of these rows, which are in ascending order."""
+        self.node_count = len(rows)
+        if self.pre_filter_status is None:
+            self.sample(rows if self.looked_at is None else rows[np.isin(rows, self.looked_at)])
 
     def sample(self, rows: Ints) -> None:
         """Limit the search to these rows, in ascending order; feasible rows outside of them are dropped."""
@@ -405,9 +422,6 @@ def _unsatisfied(plugins: Sequence[str]) -> str:
     return f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}] simultaneously"
 
 
-NOBODY = Pod()
-
-
 class ExtenderRound:
     """Calls the extenders that are interested in one pod, and keeps their answers."""
 
@@ -416,7 +430,7 @@ class ExtenderRound:
         *("dropped", "rejections", "returned_by", "scores", "unasked"),
     )
 
-    def __init__(self, extenders: Sequence[Extender] = (), pod: Pod = NOBODY, rules: Rules = NEWEST_RULES) -> None:
+    def __init__(self, extenders: Sequence[Extender], pod: Pod, rules: Rules) -> None:
         self._pod, self._rules = pod, rules
         self._interested = [extender for extender in extenders if extender.is_interested(pod)]
         self.rejections: list[tuple[int, Status]] = []
@@ -541,5 +555,5 @@ def _warn(message: str) -> None:
     warnings.warn(message, ExtenderWarning, stacklevel=2)
 
 
-NO_EXTENDERS = ExtenderRound()
+NO_EXTENDERS = ExtenderRound((), Pod(), NEWEST_RULES)
 """Used when no extenders are configured."""

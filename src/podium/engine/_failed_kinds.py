@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from podium.cluster import Cluster, NodeInfo, PodInfo
 from podium.cluster.columns import LogReader
 from podium.engine._evaluation import Evaluation
-from podium.engine._recheck import LowestPriorities, Nominations, RowChangeLog, is_fixed
+from podium.engine._nominations import Nominations
+from podium.engine._recheck import is_fixed
+from podium.engine._row_changes import LowestPriorities, RowChangeLog
 from podium.engine.decision import Decision, Diagnosis
 from podium.engine.plan import Plans
 from podium.engine.plan_results import filters_by_node
@@ -17,8 +19,8 @@ from podium.framework import SUCCESS, Code, Framework, Plugin, Status
 from podium.framework.status import checked_status
 from podium.memory import RecentlyUsed
 from podium.model import Pod
-from podium.plugins.dynamic_resources.requests import claims_key
-from podium.plugins.queue_and_bind import DefaultPreemption
+from podium.plugins.default_preemption import DefaultPreemption
+from podium.plugins.dynamic_resources.pod_claims import claims_key
 
 
 @dataclass(slots=True)
@@ -131,7 +133,7 @@ class RowStatuses:
         may_evict, pod = self._policy.may_evict, self._pod
         if self._goes_by_priority:
             return self._priorities.of(row) < pod.priority
-        return any(may_evict(other, pod) for other in self._cluster.pods_on(row))
+        return any(may_evict(self._cluster.as_victim(other), pod) for other in self._cluster.pods_on(row))
 
 
 class FailedKinds:

@@ -1,222 +1,23 @@
-"""Keeps track of nominated pods, and runs filters again in trials: without preemption's victims, with nominated
-pods.
-"""
+"""Runs a pod's filters again in trials: without preemption's victims, with nominated pods."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.cluster import Placed, PodTrial
-from podium.cluster.columns import ROW_ASPECTS, ChangeLog, Ints, LogReader
+from podium.cluster.columns import Ints
 from podium.engine._evaluation import Evaluation
+from podium.engine._nominations import Nominations
 from podium.engine.plan import Plan
 from podium.engine.plan_results import FilterResults
 from podium.errors import PluginError
 from podium.framework import SUCCESS, Code, CycleState, FilterPlugin, PreFilterPlugin, Status, Verdict
 from podium.framework.status import checked_verdict
-from podium.memory import RecentlyUsed
 from podium.model import Pod
-
-
-class Nominations:
-    """Which pod is nominated to which node. A pod is identified by namespace and name; it has at most one nomination.
-
-    A pod yields to nominated pods of the same or a higher priority: it fits a node only if it also fits next to them.
-    """
-
-    def __init__(self, pods: Iterable[Pod] = ()) -> None:
-        """Start with the nominations in the pods' status."""
-        self._node_of: dict[str, str] = {}
-        self._on: dict[str, dict[str, Pod]] = {}
-        self._changed: set[str] = set()
-        self.version = 0
-        """Increases whenever a nomination comes or goes."""
-        for pod in pods:
-            if pod.status.nominated_node_name:
-                self.nominate(pod, pod.status.nominated_node_name)
-
-    def __bool__(self) -> bool:
-        """Whether any pod is nominated."""
-        return bool(self._on)
-
-    def node_of(self, pod: Pod) -> str:
-        """The node a pod is nominated to, here or in its status; empty for none."""
-        known = self._node_of.get(pod.key) if self._node_of else None
-        return pod.status.nominated_node_name if known is None else known
-
-    def on(self, node_name: str) -> list[Pod]:
-        """The pods nominated to a node, in order of nomination."""
-        return list(self._on.get(node_name, {}).values())
-
-    def ahead_of(self, pod: Pod, node_name: str) -> list[Pod]:
-        """The other pods nominated to a node that the pod yields to."""
-        nominated = self._on.get(node_name)
-        if nominated is None:
-            return []
-        return [other for other in nominated.values() if other.priority >= pod.priority and other.key != pod.key]
-
-    def has_others(self, pod: Pod) -> bool:
-        """Whether any pod but this one is nominated."""
-        if len(self._on) != 1:
-            return bool(self._on)
-        (only,) = self._on.values()
-        return len(only) > 1 or pod.key not in only
-
-    def nodes(self) -> list[str]:
-        """The nodes with nominated pods."""
-        return list(self._on)
-
-    @property
-    def have_changed(self) -> bool:
-        """Whether nominations came or went since `take_changed`."""
-        return bool(self._changed)
-
-    def take_changed(self) -> set[str]:
-        """The nodes whose nominations changed since the last call."""
-        changed, self._changed = self._changed, set()
-        return changed
-
-    def nominate(self, pod: Pod, node_name: str) -> None:
-        """Nominate a pod to a node, replacing any other nomination; an empty name removes its nomination, whatever its
-        status says.
-        """
-        self._take(pod)
-        if node_name or pod.status.nominated_node_name:
-            self._node_of[pod.key] = node_name
-            self.version += 1
-        if node_name:
-            self._on.setdefault(node_name, {})[pod.key] = pod
-            self._changed.add(node_name)
-
-    def forget(self, pod: Pod) -> None:
-        """Forget the nomination of a pod that is placed or gone."""
-        if self._node_of:
-            self._take(pod)
-
-    def clear_lower(self, node_name: str, priority: int) -> list[Pod]:
-        """Remove the nominations to a node of pods below a priority, as the node may have no room for them any more."""
-        lower = [pod for pod in self.on(node_name) if pod.priority < priority]
-        for pod in lower:
-            self.nominate(pod, "")
-        return lower
-
-    def _take(self, pod: Pod) -> None:
-        node_name = self._node_of.pop(pod.key, None)
-        if node_name is not None:
-            self.version += 1
-        if node_name:
-            pods = self._on[node_name]
-            del pods[pod.key]
-            if not pods:
-                del self._on[node_name]
-            self._changed.add(node_name)
-
-
-T = TypeVar("T")
-
-
-class RowChangeLog:
-    """A change log of rows whose node, pods or nominated pods changed; a change of any other object touches all rows.
-
-    Trials are not logged: they leave the cluster as it was.
-    """
-
-    def __init__(self, cluster: Cluster, nominations: Nominations) -> None:
-        self._cluster, self._nominations = cluster, nominations
-        self._reader = LogReader(cluster.logs_of(ROW_ASPECTS))
-        self._reader.catch_up()
-        self._shared = self._shared_versions()
-        self.epoch = 0
-        """Changes whenever any row may have changed."""
-        self.log = ChangeLog()
-
-    def catch_up(self) -> None:
-        """Bring the log up to date; call it before reading it."""
-        rows, shared = self._reader.read(), self._shared_versions()
-        if shared != self._shared:
-            rows, self._shared = None, shared
-        nodes = self._nominations.take_changed() if self._nominations.have_changed else ()
-        if rows is None:
-            self.epoch += 1
-            return
-        changed = set(rows.tolist())
-        if nodes:
-            changed.update(row for row in map(self._cluster.rows.get, nodes) if row is not None)
-        for row in changed:
-            self.log.append(row)
-
-    def _shared_versions(self) -> tuple[int, int]:
-        return self._cluster.store.version, self._cluster.node_set_version
-
-    @contextmanager
-    def trial(self) -> Iterator[PodTrial]:
-        """A trial on the cluster."""
-        self.catch_up()
-        with PodTrial(self._cluster) as trial:
-            yield trial
-        self._reader.catch_up()
-
-
-class RowChangeReader:
-    """Reads which rows changed since the last read; the first read returns all rows."""
-
-    __slots__ = ("_changes", "_cursor", "_epoch")
-
-    def __init__(self, changes: RowChangeLog) -> None:
-        self._changes, self._cursor, self._epoch = changes, -1, -1
-
-    def read(self) -> set[int] | None:
-        """The rows that changed since the last read; None for all."""
-        changes = self._changes
-        changes.catch_up()
-        rows = changes.log.since(self._cursor) if self._epoch == changes.epoch else None
-        self._cursor, self._epoch = changes.log.head, changes.epoch
-        return None if rows is None else set(rows.tolist())
-
-
-class RowCache(Generic[T]):
-    """One value per row, dropped when the row changes."""
-
-    __slots__ = ("_changed", "found")
-
-    def __init__(self, changes: RowChangeLog) -> None:
-        self._changed = RowChangeReader(changes)
-        self.found: dict[int, T] = {}
-
-    def forget_changed(self) -> set[int] | None:
-        """Drop the values of rows that changed since the last call, and return those rows; None for all."""
-        changed = self._changed.read()
-        if changed is None:
-            self.found.clear()
-        else:
-            for row in changed:
-                self.found.pop(row, None)
-        return changed
-
-
-class LowestPriorities:
-    """The lowest priority of the pods on each row, shared by all searches."""
-
-    def __init__(self, cluster: Cluster, changes: RowChangeLog) -> None:
-        self._cluster, self._known = cluster, RowCache[float](changes)
-
-    def catch_up(self) -> None:
-        """Drop the values of changed rows; call it before reading."""
-        self._known.forget_changed()
-
-    def of(self, row: int) -> float:
-        """Infinity for a row without pods."""
-        found: float | None = self._known.found.get(row)
-        if found is None:
-            found = min([pod.priority for pod in self._cluster.pods_on(row)], default=float("inf"))
-            self._known.found[row] = found
-        return found
-
 
 CHANGED_BY_PODS = Aspect.RESOURCES | Aspect.PORTS | Aspect.PODS
 
@@ -291,14 +92,12 @@ class Recheck:
     def put_back(self, trial: PodTrial, state: CycleState, placed: Placed) -> None:
         """Put a pod back on its node, and notify the plugins."""
         trial.put_back(placed)
-        self._tell_added(state, placed)
+        self.tell_added(state, placed)
 
     def take_off(self, trial: PodTrial, state: CycleState, placed: Placed) -> None:
         """Take a pod off its node, and notify the plugins."""
         trial.take_off(placed)
-        node = NodeInfo(self._cluster, placed.row)
-        for plugin in self._steps.followers:
-            _demand(plugin, "RemovePod", plugin.remove_pod(state, self._pod, placed.pod, node))
+        self.tell_removed(state, placed)
 
     def check(self, trial: PodTrial, state: CycleState, rows: Sequence[int]) -> list[Status]:
         """The filters' status of each row, checked without and then with the nominated pods that the pod yields to."""
@@ -321,7 +120,7 @@ class Recheck:
         for place, row in enumerate(rows):
             for pod in self._nominations.ahead_of(self._pod, self._cluster.names[row]):
                 placed = trial.place(pod, row, self._cluster.info_of(pod))
-                self._tell_added(crowded, placed)
+                self.tell_added(crowded, placed)
                 guests.setdefault(place, []).append(placed)
         found: list[Status | None] = [None] * len(rows)
         if guests:
@@ -332,7 +131,15 @@ class Recheck:
                 trial.take_off(placed)
         return found
 
-    def _tell_added(self, state: CycleState, placed: Placed) -> None:
+    def tell_removed(self, state: CycleState, placed: Placed) -> None:
+        """Notify the plugins of a pod that was taken off its node."""
+        if self._steps.followers:
+            node = NodeInfo(self._cluster, placed.row)
+            for plugin in self._steps.followers:
+                _demand(plugin, "RemovePod", plugin.remove_pod(state, self._pod, placed.pod, node))
+
+    def tell_added(self, state: CycleState, placed: Placed) -> None:
+        """Notify the plugins of a pod that was put on a node."""
         if self._steps.followers:
             node = NodeInfo(self._cluster, placed.row)
             for plugin in self._steps.followers:
@@ -394,77 +201,3 @@ def recheck_of(evaluation: Evaluation, nominations: Nominations) -> Recheck:
     return Recheck(
         evaluation.plan, evaluation.state, evaluation.pod, evaluation.skipped, evaluation.cluster, nominations
     )
-
-
-class _NominatedRejections:
-    """The rows that reject one kind of pod because of nominated pods, and the rows to check again."""
-
-    __slots__ = ("memory", "unchecked")
-
-    def __init__(self, changes: RowChangeLog) -> None:
-        self.memory: RowCache[Status] = RowCache(changes)
-        self.unchecked: set[int] = set()
-
-
-class NominatedPodsCheck:
-    """Rejects nodes that a pod fits now, but would not fit next to the pods nominated to them."""
-
-    MOST_KINDS = 256
-
-    def __init__(self, nominations: Nominations, changes: RowChangeLog) -> None:
-        self._nominations, self._changes = nominations, changes
-        self._known: RecentlyUsed[_NominatedRejections] = RecentlyUsed(self.MOST_KINDS)
-
-    def apply(self, evaluation: Evaluation, *, everywhere: bool) -> None:
-        """Check the feasible rows; with `everywhere`, also the rejected rows, for which the reason may change."""
-        if not self._nominations.has_others(evaluation.pod) or evaluation.pre_filter_status is not None:
-            return
-        recheck = recheck_of(evaluation, self._nominations)
-        if recheck.rows_are_independent:
-            rejected = self._remembered(evaluation, recheck)
-        else:
-            rejected = {}
-            for row in self._rows(evaluation, everywhere):
-                rejected |= self._rejected(recheck, [row])
-        if rejected:
-            evaluation.reject_by_nominated(rejected)
-
-    def _rows(self, evaluation: Evaluation, everywhere: bool) -> list[int]:
-        """The rows to check one by one."""
-        shown = evaluation.looked_at if everywhere else evaluation.feasible.rows
-        among = None if shown is None else set(shown.tolist())
-        return [row for row in self._nominated_rows(evaluation) if among is None or row in among]
-
-    def _nominated_rows(self, evaluation: Evaluation) -> list[int]:
-        rows = map(evaluation.cluster.rows.get, self._nominations.nodes())
-        return [row for row in rows if row is not None]
-
-    def _remembered(self, evaluation: Evaluation, recheck: Recheck) -> dict[int, Status]:
-        """The rows that reject the pod, reusing what was found for other pods of its kind."""
-        known = self._known.get_or_make(
-            (evaluation.plan, evaluation.pod.priority), lambda: _NominatedRejections(self._changes)
-        )
-        changed = known.memory.forget_changed()
-        known.unchecked.update(self._nominated_rows(evaluation) if changed is None else changed)
-        # On its own nominated node, the pod does not yield to itself, but other pods of its kind yield to it.
-        own_row = evaluation.cluster.rows.get(self._nominations.node_of(evaluation.pod), -1)
-        own = {own_row} & known.unchecked
-        known.memory.found.update(self._rejected(recheck, list(known.unchecked - own)))
-        known.unchecked = own
-        if own_row < 0:
-            return known.memory.found
-        rejected = self._rejected(recheck, [own_row])
-        return {row: status for row, status in known.memory.found.items() if row != own_row} | rejected
-
-    def _rejected(self, recheck: Recheck, rows: list[int]) -> dict[int, Status]:
-        """The rows that reject the pod once the pods nominated to them are added."""
-        rows = [row for row in rows if recheck.has_nominated(row)]
-        if not rows:
-            return {}
-        with self._changes.trial() as trial:
-            statuses = recheck.check_besides_nominated(trial, recheck.state(), rows)
-        found = {row: s for row, s in zip(rows, statuses, strict=True) if s is not None and s != SUCCESS}
-        for status in found.values():
-            if status.code is Code.ERROR:
-                raise PluginError(status.plugin, f"failed: {status.message}")
-        return found

@@ -86,7 +86,9 @@ class Decision:
     clears_nomination: bool = False
     """Whether the pod's earlier nomination is to be removed."""
     victims: tuple[str, ...] = ()
-    """The pods to evict there, as namespace/name; up to v1.34 they include pods that are terminating already."""
+    """The pods to evict there, as namespace/name, the most important first; up to v1.34 they include pods that are
+    terminating already.
+    """
     changes: tuple[ObjectChange, ...] = ()
     """Changes that PostFilter asks for: a claim gives back devices that keep the pod from fitting."""
     candidates: tuple[Candidate, ...] = ()
@@ -190,7 +192,7 @@ class Decision:
             shape["message"] = self.message
             preemption = (
                 ("nominated", self.nominated),
-                ("victims", list(self.victims)),
+                ("victims", sorted(self.victims)),
                 ("postmsg", self.post_filter_message),
             )
             return shape | {name: value for name, value in preemption if value}

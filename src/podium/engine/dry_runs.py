@@ -15,13 +15,16 @@ from podium.cluster import Cluster
 from podium.cluster.cluster import Placed, PodTrial
 from podium.cluster.columns import Ints
 from podium.engine._evaluation import Evaluation
-from podium.engine._recheck import Nominations, RowChangeLog, RowChangeReader, recheck_of
+from podium.engine._nominations import Nominations
+from podium.engine._recheck import recheck_of
+from podium.engine._row_changes import RowChangeLog, RowChangeReader
+from podium.engine.victim_units import ReprieveOrder, VictimUnit, VictimUnits
 from podium.framework import SUCCESS, CycleState, Status
 from podium.memory import RecentlyUsed
-from podium.model import Pod, PodDisruptionBudget
+from podium.model import Pod, PodDisruptionBudget, PodGroup
 from podium.model.resources import PodResources
 from podium.model.selectors import Selector, accepted_selector
-from podium.plugins.queue_and_bind import DefaultPreemption, start_time
+from podium.plugins.default_preemption import DefaultPreemption, start_time
 
 
 class Budgets:
@@ -233,6 +236,14 @@ class DryRuns:
         self._changes, self._budgets = changes, budgets
         self.recheck = recheck_of(evaluation, nominations)
         """The filters to run in trials."""
+        has_groups = self._cluster.rules.pod_groups and self._cluster.store.has_any(PodGroup)
+        self._units = VictimUnits(self._cluster) if has_groups else None
+        """Finds the pods that are evicted together, if there may be any."""
+
+    @property
+    def rows_are_independent(self) -> bool:
+        """Whether pods on one row cannot affect another row; victims of one group may be on several."""
+        return self._units is None and self.recheck.rows_are_independent
 
     def run(self, rows: Ints, kinds: bytes, enough: int, memory: KnownDryRuns) -> tuple[Window, bytes]:
         """Record the outcome for the rows in order, `enough` at a time, until there are enough candidates.
@@ -257,6 +268,10 @@ class DryRuns:
 
         Rows that are equal for the filters, with equal pods to evict, share the result.
         """
+        if self._units is not None:
+            for row in [*rows][:most]:
+                memory.note(row, self._try_units(row, self._units))
+            return
         untried: dict[Hashable, dict[int, _Order]] = {}
         for row in rows:
             order = self._order(row)
@@ -269,7 +284,7 @@ class DryRuns:
                 untried.setdefault(key, {})[row] = order
             else:
                 memory.note(row, self._outcome(row, order, evicted))
-        if not self.recheck.rows_are_independent:
+        if not self.rows_are_independent:
             for alone in [*untried.values()][:most]:
                 ((row, order),) = alone.items()
                 memory.note(row, self._outcome(row, order, self._try(alone)[row]))
@@ -280,6 +295,38 @@ class DryRuns:
                     memory.by_state[key] = evicted
                 for row, order in alike.items():
                     memory.note(row, self._outcome(row, order, evicted))
+
+    def _try_units(self, row: int, found: VictimUnits) -> DryRun:
+        """The outcome for a row where pods of groups may run, some of them with members on other rows.
+
+        Only this row is checked, but the members on other rows are gone as well while it is.
+        """
+        may_evict, recheck, name = self._policy.may_evict, self.recheck, self._cluster.names[row]
+        units = [unit for unit in found.on([row]) if may_evict(self._cluster.as_victim(unit.pods[0].pod), self._pod)]
+        if not units:
+            return NO_VICTIMS
+        order, evicted, violations = ReprieveOrder.of(units, self._budgets.violating), list[VictimUnit](), 0
+        with self._changes.trial() as trial:
+            state = recheck.state()
+            for placed in (placed for unit in units for placed in unit.pods):
+                recheck.take_off(trial, state, placed)
+            (status,) = recheck.check(trial, state, [row])
+            if status != SUCCESS:
+                return status
+            for unit, violating in zip(order.units, order.violations, strict=True):
+                for placed in unit.pods:
+                    recheck.put_back(trial, state, placed)
+                (status,) = recheck.check(trial, state, [row])
+                if status != SUCCESS:
+                    for placed in unit.pods:
+                        recheck.take_off(trial, state, placed)
+                    evicted.append(unit)
+                    violations += violating
+        if not evicted:
+            return Status.error(f'expected at least one victim pod on node "{name}"')
+        if any(order.violations) and not all(order.violations):
+            evicted.sort(key=lambda unit: unit.importance)
+        return Candidate(name, tuple(placed.pod for unit in evicted for placed in unit.pods), violations)
 
     def _key(self, row: int, order: _Order) -> Hashable:
         """The inputs that determine the outcome for a row; the row itself if it cannot be shared."""

@@ -17,7 +17,8 @@ from podium.cluster import Cluster
 from podium.cluster.columns import Ints, is_any
 from podium.engine._evaluation import Evaluation
 from podium.engine._feasible_rows import NodeStatuses
-from podium.engine._recheck import Nominations, RowChangeLog
+from podium.engine._nominations import Nominations
+from podium.engine._row_changes import RowChangeLog
 from podium.engine.decision import Decision, Eviction
 from podium.engine.dry_runs import (
     CRITERIA,
@@ -40,8 +41,8 @@ from podium.framework import SUCCESS, Code, CycleState, Framework, PostFilterRes
 from podium.framework.status import ObjectChange
 from podium.memory import RecentlyUsed
 from podium.model import Pod
+from podium.plugins.default_preemption import PREEMPTION, DefaultPreemption
 from podium.plugins.dynamic_resources import DynamicResources
-from podium.plugins.queue_and_bind import PREEMPTION, DefaultPreemption
 
 POLICY_NEVER = "not eligible due to preemptionPolicy=Never."
 
@@ -64,7 +65,7 @@ def why_not_eligible(
         return ""
     # Room is being made for the pod already: it waits instead of evicting more pods elsewhere.
     is_going = is_being_preempted if cluster.rules.reads_disruption_conditions else attrgetter("terminating")
-    if any(policy.may_evict(other, pod) and is_going(other) for other in cluster.pods_on(row)):
+    if any(policy.may_evict(cluster.as_victim(other), pod) and is_going(other) for other in cluster.pods_on(row)):
         return TERMINATING
     return ""
 
@@ -261,12 +262,12 @@ class Search:
         memory = shared.memories.get_or_make(
             (policy, evaluation.state.info.signature), lambda: KnownDryRuns(shared.changes)
         )
-        self.is_final = runs.recheck.rows_are_independent and not evaluation.plan.outline.varying_pre_filter
+        self.is_final = runs.rows_are_independent and not evaluation.plan.outline.varying_pre_filter
         changed = memory.catch_up(cluster.columns.capacity)
-        if len(changed) <= FEW_ROWS and runs.recheck.rows_are_independent:
+        if len(changed) <= FEW_ROWS and runs.rows_are_independent:
             # Found during the search, they would make it look at all rows twice.
             runs.look_at(changed, FEW_ROWS, memory)
-        if not runs.recheck.rows_are_independent and is_any(memory.kinds[rows] != WITHOUT_VICTIMS):
+        if not runs.rows_are_independent and is_any(memory.kinds[rows] != WITHOUT_VICTIMS):
             # Outcomes known from before assumed independent rows, and outcomes found now hold for this pod only.
             with memory.forgetting(slice(None)):
                 return self._look(runs, rows, enough, memory, 1)
@@ -352,7 +353,9 @@ def outlook(decision: Decision, pod: Pod, cluster: Cluster, framework: Framework
     if pod.spec.preemption_policy == "Never":
         return Eviction((), len(helpful), "its preemptionPolicy is Never", lacks_devices)
     nodes = tuple(
-        name for name in helpful if any(plugin.may_evict(victim, pod) for victim in cluster.pods_on(cluster.rows[name]))
+        name
+        for name in helpful
+        if any(plugin.may_evict(cluster.as_victim(victim), pod) for victim in cluster.pods_on(cluster.rows[name]))
     )
     return Eviction(nodes, len(helpful) - len(nodes), lacks_devices=lacks_devices)
 
@@ -377,7 +380,7 @@ class Preempted(NamedTuple):
             "post_filter_message": self.message,
             "nominated": self.nominated or None,
             "clears_nomination": self.nominated == CLEAR,
-            "victims": tuple(sorted(victim.key for victim in self.victims)),
+            "victims": tuple(victim.key for victim in self.victims),
             "changes": self.changes,
             "candidates": self.search.candidates if self.search else (),
             "chosen_by": self.search.chosen_by if self.search else "",

@@ -19,7 +19,7 @@ from podium.model import CSIStorageCapacity, DeviceClass, Node, Object, Persiste
 from podium.model.objects import BETA_STORAGE_CLASS
 from podium.plugins import IN_TREE
 from podium.plugins.dynamic_resources.extended_resources import backed_by
-from podium.rules import NEWEST_RULES, Rules, rules_of
+from podium.rules import Rules, rules_of
 from podium.rules.gates import NEWEST, RELEASE_NAMES, VERSIONS, release_order, short_name
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Setup:
 
     config: KubeSchedulerConfiguration
     registry: Registry
-    rules: Rules = NEWEST_RULES
+    rules: Rules
     behaviour: ReleaseBehaviour
     effective: Mapping[str, Any]
     """The configured predicates (or filters) and priorities (or scores), by name."""

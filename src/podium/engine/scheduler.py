@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from podium.config import STORAGE_PLUGINS, ignoring
 from podium.engine._evaluation import NO_EXTENDERS, Evaluation, ExtenderRound
 from podium.engine._failed_kinds import FailedKinds
 from podium.engine._feasible_rows import BestRows, Ranking, ScoredRows
-from podium.engine._recheck import NominatedPodsCheck, Nominations, RowChangeLog
+from podium.engine._nominated_pods_check import NominatedPodsCheck
+from podium.engine._nominations import Nominations
+from podium.engine._row_changes import RowChangeLog
 from podium.engine.decision import Attempt, Decision, Diagnosis, PluginScores
 from podium.engine.plan import Plans
 from podium.engine.preemption import CLEAR, Preempted, Preemption, SharedSearchState, outlook
@@ -23,7 +25,7 @@ from podium.engine.release import Config as Config
 from podium.engine.select import First, Sampling, TieBreak, tie_break
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, CycleState, Framework, Registry, Status
-from podium.framework.plugin import PLUGIN_FAULTS
+from podium.framework.plugin import NOTHING, PLUGIN_FAULTS
 from podium.model import Pod
 from podium.plugins import IN_TREE
 
@@ -82,6 +84,15 @@ class SchedulerOptions:
         return release_of(self.release).set_up(self.config, options=self.options, registry=self.registry)
 
 
+class MemberSearch(NamedTuple):
+    """How a pod is tried as part of a group."""
+
+    state: Mapping[str, Any]
+    """What plugins find in the pod's cycle state from the start."""
+    rows: Ints | None = None
+    """The only rows to look at, in ascending order; None for all."""
+
+
 class Scheduler:
     """Decides pods on a cluster as kube-scheduler would.
 
@@ -108,6 +119,8 @@ class Scheduler:
         }
         self._rules = setup.rules
         cluster.count_as(setup.rules)
+        if setup.rules.pod_groups:
+            cluster.members.schedulers = frozenset(self.frameworks)
         self._plans = {
             name: Plans(framework, cluster, behaviour, keep=options.equivalence_cache)
             for name, framework in self.frameworks.items()
@@ -250,6 +263,20 @@ class Scheduler:
             evaluation, row = self._find(pod)
         return Attempt(pod, None if row is None else self.cluster.names[row], evaluation)
 
+    def attempt_member(self, pod: Pod, search: MemberSearch, *, explain: bool) -> tuple[Attempt, Decision | None]:
+        """Find the best node for a pod of a group, without placing it; no PostFilter runs.
+
+        The decision has all reasons, and with `explain` all scores; there is none for a pod that fits, otherwise.
+        """
+        if not explain:
+            with PLUGIN_FAULTS:
+                evaluation, extended = self._evaluate(pod, everywhere=False, member_of=search)
+                row = None if evaluation is None else self._select(evaluation, extended)
+            if row is not None:
+                return Attempt(pod, self.cluster.names[row], evaluation), None
+        decision, evaluation = self._explained(pod, preempt=False, member_of=search)
+        return Attempt(pod, decision.node, evaluation), decision
+
     def assume(self, attempt: Attempt) -> Status:
         """Place the pod of an attempt on its node, and let plugins reserve what it needs there.
 
@@ -259,6 +286,15 @@ class Scheduler:
             raise InputError(f"pod {attempt.pod.key}: there is no node to put it on")
         with PLUGIN_FAULTS:
             return self._put(attempt.evaluation, self.cluster.rows[attempt.node])
+
+    def take_back(self, attempt: Attempt) -> None:
+        """Undo `assume`: the pod waits again, and is nominated to the node that its status names."""
+        assert attempt.evaluation is not None, "assume has checked it"
+        assert attempt.node is not None, "assume has checked it"
+        self.unreserve(attempt.evaluation.state, attempt.pod, attempt.node)
+        self.cluster.forget(attempt.pod)
+        if attempt.pod.status.nominated_node_name:
+            self.nominations.nominate(attempt.pod, attempt.pod.status.nominated_node_name)
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Let the plugins undo their reservations for an assumed pod, in reverse order; the pod itself stays."""
@@ -315,11 +351,13 @@ class Scheduler:
             failed.add(pod)
         return evaluation, row
 
-    def _explained(self, pod: Pod, preempt: bool) -> tuple[Decision, Evaluation | None]:
+    def _explained(
+        self, pod: Pod, preempt: bool, *, member_of: MemberSearch | None = None
+    ) -> tuple[Decision, Evaluation | None]:
         nodes = self.cluster.node_count
         try:
             with PLUGIN_FAULTS:
-                evaluation, extended = self._evaluate(pod, everywhere=True)
+                evaluation, extended = self._evaluate(pod, everywhere=True, member_of=member_of)
                 if evaluation is None:
                     return Decision(pod.key, None), None
                 return self._explain(evaluation, extended, preempt), evaluation
@@ -338,7 +376,7 @@ class Scheduler:
             "rejected": rejected,
             "absent": absent,
             "narrowed_by": evaluation.narrowed_by,
-            "node_count": self.cluster.node_count,
+            "node_count": evaluation.node_count,
             "fit_error": self.setup.behaviour.fit_error,
             "kept": evaluation.kept,
             "dropped": extended.dropped,
@@ -380,7 +418,7 @@ class Scheduler:
     def _absent(self, evaluation: Evaluation, looked_at: int) -> Status | None:
         """The status of nodes that no filter checked; None if the filters checked all nodes."""
         absent = evaluation.absent if self.setup.rules.counts_absent_nodes else None
-        if absent is None and looked_at < self.cluster.node_count:
+        if absent is None and looked_at < evaluation.node_count:
             absent = Status.unresolvable()
         return absent
 
@@ -483,16 +521,20 @@ class Scheduler:
         extended.prioritize(evaluation)
         return extended.add_scores(ranking, evaluation)
 
-    def _evaluate(self, pod: Pod, *, everywhere: bool) -> tuple[Evaluation | None, ExtenderRound]:
+    def _evaluate(
+        self, pod: Pod, *, everywhere: bool, member_of: MemberSearch | None = None
+    ) -> tuple[Evaluation | None, ExtenderRound]:
         """Filter, sample and ask the extenders; None for a cluster without nodes.
 
-        With `everywhere`, the evaluation can tell for every node why it was rejected.
+        With `everywhere`, the evaluation can tell for every node why it was rejected. `member_of` is set for a pod that
+        is tried as part of a group, which has left the queue as a whole.
         """
         extended = NO_EXTENDERS
         if self.extenders:
             extended = ExtenderRound(self.extenders, pod, self.setup.rules)
         framework = self.framework_of(pod)
-        self._check_queue(pod, framework)
+        if member_of is None:
+            self._check_queue(pod, framework)
         if not self.cluster.node_count:
             return None, extended
         cluster = self.cluster
@@ -500,7 +542,10 @@ class Scheduler:
         if cluster.infos.rules is not self._rules:
             cluster.count_as(self._rules)
         info = cluster.info_of(pod)
-        evaluation = Evaluation(self._plans[pod.spec.scheduler_name].of(info), info, pod, cluster)
+        shared = NOTHING if member_of is None else member_of.state
+        evaluation = Evaluation(self._plans[pod.spec.scheduler_name].of(info), info, pod, cluster, shared)
+        if member_of is not None and member_of.rows is not None:
+            evaluation.limit_to(member_of.rows)
         if self.nominations:
             self._nominated_pods_check.apply(evaluation, everywhere=everywhere)
         nominated = self.nominations.node_of(pod)
@@ -508,7 +553,8 @@ class Scheduler:
             on_nominated = self._on_nominated(evaluation, nominated, extended)
             if on_nominated is not None:
                 return on_nominated, extended
-        self._sampling.apply(evaluation, framework, self.extenders)
+        if member_of is None or member_of.rows is None:
+            self._sampling.apply(evaluation, framework, self.extenders)
         if self.extenders:
             extended.filter(evaluation)
         return evaluation, extended

@@ -141,7 +141,10 @@ class Preferred(Stateless):
 
 
 class Random:
-    """Chooses at random with equal chance, as kube-scheduler does; the same seed gives the same choices."""
+    """Chooses at random with equal chance, as kube-scheduler does up to v1.34; the same seed gives the same choices.
+
+    From v1.35 on, the order in which kube-scheduler's workers find the nodes decides, which no input determines.
+    """
 
     def __init__(self, seed: int = 0) -> None:
         self._random = random.Random(seed)

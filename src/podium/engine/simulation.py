@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 from podium.cluster import Cluster
 from podium.engine.scheduler import Config, Scheduler, SchedulerKeywords, SchedulerOptions
 from podium.errors import ExtenderError, InputError, PluginError
-from podium.manifests import workload_of
 from podium.memory import collector_relaxed
 from podium.model import CSINode, PersistentVolumeClaim, Pod, StorageClass
-from podium.model.objects import storage_class_of
-from podium.plugins.storage.claims import DRIVERS, SELECTED_NODE, STORAGE, BindableVolumes, claim_name
+from podium.model.objects import SELECTED_NODE, storage_class_of
+from podium.model.pod import claim_name
+from podium.plugins.storage.bindable_volumes import BindableVolumes
+from podium.plugins.storage.claims import STORAGE
+from podium.plugins.storage.csi_translation import DRIVERS
+from podium.workloads import workload_of
 
 if TYPE_CHECKING:
     import polars

@@ -32,9 +32,9 @@ from podium.example._fleet_objects import (
 )
 from podium.manifests import load
 from podium.manifests.defaults import generated_suffix, generated_uid
-from podium.manifests.workloads import should_run
 from podium.model import DaemonSet, Node, Pod
 from podium.model.objects import ZONE
+from podium.workloads.daemon_sets import should_run
 
 REGISTRY = "registry.example"
 APPS, BATCH = "apps/v1", "batch/v1"

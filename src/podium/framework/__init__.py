@@ -1,12 +1,11 @@
 """kube-scheduler's scheduling framework: extension points, statuses, registry, profiles."""
 
+from podium.framework.events import Action, ClusterEvent, EventHint, WaitingPod
+from podium.framework.obstacle import Obstacle, RejectedNodes
 from podium.framework.plugin import (
     EXTENSION_POINTS,
-    Action,
     BindPlugin,
-    ClusterEvent,
     CycleState,
-    EventHint,
     FilterPlugin,
     PermitPlugin,
     Plugin,
@@ -20,11 +19,10 @@ from podium.framework.plugin import (
     QueueSortPlugin,
     ReservePlugin,
     ScorePlugin,
-    WaitingPod,
 )
 from podium.framework.registry import Framework, Registry
 from podium.framework.status import SKIP, SUCCESS, WAIT, Code, PostFilterResult, PreFilterResult, Status, Verdict
-from podium.framework.suggested_change import Change, Obstacle, RejectedNodes, RejectedPod
+from podium.framework.suggested_change import Change, RejectedPod
 
 __all__ = [
     "EXTENSION_POINTS", "SKIP", "SUCCESS", "WAIT", "Action", "BindPlugin", "Change", "ClusterEvent", "Code",

@@ -12,11 +12,17 @@ from podium.cluster.columns import Ints
 from podium.config.types import Profile
 from podium.errors import ConfigError, InputError, PluginError, PodiumError
 from podium.framework import plugin as points
+from podium.framework.obstacle import Obstacle, RejectedNodes
 from podium.framework.plugin import CycleState, FilterPlugin, Plugin, PreScorePlugin, ReservePlugin, ScorePlugin
+from podium.framework.pod_group_points import (
+    PlacementFeasiblePlugin,
+    PlacementGeneratePlugin,
+    PlacementScorePlugin,
+    PodGroupPostFilterPlugin,
+)
 from podium.framework.status import Status, Verdict
-from podium.framework.suggested_change import Obstacle, RejectedNodes
 from podium.model import Pod
-from podium.rules import NEWEST_RULES, Rules
+from podium.rules import Rules
 
 ENTRY_POINT_GROUP = "podium.plugins"
 
@@ -39,11 +45,6 @@ class Registry(dict[str, type[Plugin]]):
         if self.get(plugin.name, plugin) is not plugin:
             raise InputError(f"plugin {plugin.name!r} is registered twice; give one of them another name")
         self[plugin.name] = plugin
-
-    @property
-    def points(self) -> Mapping[str, frozenset[str]]:
-        """The extension points each plugin serves in the newest release."""
-        return self.points_in(NEWEST_RULES)
 
     def points_in(self, rules: Rules) -> Mapping[str, frozenset[str]]:
         """The extension points that each plugin serves in a release; plugins that the release lacks are left out."""
@@ -115,7 +116,7 @@ class Unprepared(FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin):
 class Framework:
     """The plugins of one profile, in the order they run."""
 
-    def __init__(self, profile: Profile, registry: Registry, rules: Rules = NEWEST_RULES) -> None:
+    def __init__(self, profile: Profile, registry: Registry, rules: Rules) -> None:
         self.profile, self.rules = profile, rules
         self._registry = registry
         self.plugins: dict[str, Plugin] = {}
@@ -135,6 +136,11 @@ class Framework:
         self.pre_bind = self._at("preBind", points.PreBindPlugin)
         self.bind = self._at("bind", points.BindPlugin)
         self.post_bind = self._at("postBind", points.PostBindPlugin)
+        self.placement_feasible = [each for each in self.plugins.values() if isinstance(each, PlacementFeasiblePlugin)]
+        self.placement_generate = self._at("placementGenerate", PlacementGeneratePlugin)
+        scored = {ref.name: ref.weight for ref in profile.points.get("placementScore", ())}
+        self.placement_score = [(each, scored[each.name]) for each in self._at("placementScore", PlacementScorePlugin)]
+        self.pod_group_post_filter = self._at("podGroupPostFilter", PodGroupPostFilterPlugin)
         scores = self._at("score", ScorePlugin)
         weights = {ref.name: ref.weight for ref in profile.points.get("score", ())}
         self.score = [Weighted(self._prepared(plugin, "score"), weights[plugin.name]) for plugin in scores]
@@ -158,8 +164,8 @@ class Framework:
     def _instantiate(self, name: str) -> None:
         if name not in self.plugins:
             try:
-                plugin = self.plugins[name] = self._registry[name](self.profile.args.get(name))
-                plugin.release_rules = self.rules
+                plugin = self._registry[name].of_release(self.rules, self.profile.args.get(name))
+                self.plugins[name] = plugin
                 plugin.runs_at = frozenset(
                     point for point, refs in self.profile.points.items() if any(ref.name == name for ref in refs)
                 )

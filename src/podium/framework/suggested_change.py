@@ -1,11 +1,10 @@
-"""What keeps a rejected pod off a node, and the changes that a user can make to send it there."""
+"""The changes that a user can make to send a rejected pod to a node."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_data
-from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -16,8 +15,8 @@ from podium.framework.status import Status
 from podium.model import ContainerImage, Node, Object, Pod, Taint, Toleration
 from podium.model.objects import HOSTNAME
 from podium.model.pod import ends_with_node
-from podium.model.resources import CPU, pod_resources
-from podium.model.selectors import Requirement, condition_text, requirement_text, uncordoned
+from podium.model.resources import CPU
+from podium.model.selectors import uncordoned
 from podium.wording import joined
 
 T = TypeVar("T", bound=Object)
@@ -28,6 +27,8 @@ MOST_EVICTED_TOGETHER = 3
 """The maximum number of pods that one change evicts, where all of them have to go."""
 MOST_VALUES = 3
 """How many values of a missing label are suggested."""
+LOWER_REQUEST = "lower-request"
+"""The kind of a change that lowers the pod's own requests."""
 NEVER_EVICTED = 2_000_000_000
 """From this priority on, a pod keeps a node or the cluster running."""
 
@@ -98,60 +99,6 @@ class RejectedPod(NamedTuple):
         return self.node_object.metadata.labels
 
 
-# -- what is in the way --------------------------------------------------------------------------------------------
-
-
-class SpecPart(StrEnum):
-    """A part of a pod's spec that rules out nodes."""
-
-    NODE_AFFINITY = "node affinity"
-    AFFINITY = "pod affinity"
-    ANTI_AFFINITY = "pod anti-affinity"
-    OTHERS = "anti-affinity of others"
-    """Required by pods that run already."""
-    SPREAD = "spread"
-    VOLUME = "volume"
-    PORT = "host port"
-
-
-@dataclass(frozen=True, slots=True)
-class Obstacle:
-    """The thing that keeps a pod off a node: a taint, a label, a port, an amount that is missing."""
-
-    kind: str
-    text: str
-    """A description; if possible, the same words for all nodes that have this obstacle."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """The same as plain data."""
-    missing: int = 0
-    """How much the node lacks, to find the closest of several nodes; 0 if that cannot be measured."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The obstacle as plain data."""
-        return {"kind": self.kind, "text": self.text, **self.facts}
-
-
-class RejectedNodes(NamedTuple):
-    """A pod, and the nodes that a plugin rejected for it, each with the reason."""
-
-    pod: Pod
-    statuses: Mapping[str, Status]
-    cluster: Cluster
-
-
-def unmet_label(owner: str, requirement: Requirement, labels: Mapping[str, str]) -> Obstacle:
-    """A node label that does not meet a requirement of `owner`, for example the pod's nodeSelector."""
-    key, has = requirement.key, labels.get(requirement.key)
-    wanted = condition_text(requirement)
-    is_one_value = requirement.operator == "In" and len(requirement.values) == 1
-    wants = f"{key}={next(iter(requirement.values))}" if is_one_value else requirement_text(requirement)
-    there = f"has no label {key}" if has is None else f"has {key}={has}"
-    return Obstacle("label", f"{owner} wants {wants}, node {there}", {"label": key, "wants": wanted, "has": has})
-
-
-# -- changes of nodes ----------------------------------------------------------------------------------------------
-
-
 def uncordon(node: str) -> Change:
     """Let pods be scheduled on a cordoned node again."""
     return Change("uncordon", f"uncordon {node}", (f"node/{node}",), 0, lambda to: to.edit_node(node, uncordoned))
@@ -205,9 +152,6 @@ def pull_image(node: str, image: str, size: int) -> Change:
     return Change("pull-image", f"pull {image} on {node}", (f"node/{node}",), 2, lambda to: to.edit_node(node, edit))
 
 
-# -- changes of pods on nodes --------------------------------------------------------------------------------------
-
-
 def evict(pods: Sequence[Pod]) -> Change:
     """Evict pods from their nodes."""
 
@@ -233,7 +177,7 @@ def evict_few(pods: Sequence[Pod]) -> Iterator[Change]:
 def evictable(cluster: Cluster, node: str) -> list[Pod]:
     """The pods on a node that may be evicted: lowest priority first, then the largest."""
     found = filter(may_be_evicted, cluster.pods_on(cluster.rows[node]))
-    return sorted(found, key=lambda pod: (pod.priority, -pod_resources(pod).used.get(CPU, 0), pod.key))
+    return sorted(found, key=lambda pod: (pod.priority, -cluster.info_of(pod).resources.used.get(CPU, 0), pod.key))
 
 
 def same_domain(cluster: Cluster, node: str, key: str) -> list[Pod]:
@@ -247,9 +191,6 @@ def same_domain(cluster: Cluster, node: str, key: str) -> list[Pod]:
 def edit_running(kind: str, text: str, pod: Pod, edit: Callable[[Pod], Pod]) -> Change:
     """Change a pod that is on a node."""
     return Change(kind, text, (f"pod/{pod.key}",), 4, lambda to: to.edit_running(pod.key, edit))
-
-
-# -- changes of the pod itself -------------------------------------------------------------------------------------
 
 
 def edit_pod(kind: str, text: str, pod: Pod, size: int, edit: Callable[[Pod], Pod]) -> Change:
@@ -271,9 +212,6 @@ def tolerate(pod: Pod, taint: Taint) -> Change:
 def taint_text(taint: Taint) -> str:
     """The taint as kubectl writes it: `key=value:Effect`."""
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
-
-
-# -- changes of the configuration ----------------------------------------------------------------------------------
 
 
 def set_args(profile: str, plugin: str, text: str, args: object) -> Change:

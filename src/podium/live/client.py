@@ -9,17 +9,19 @@ import base64
 import binascii
 import json
 import os
+import socket
 import ssl
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -29,6 +31,7 @@ import yaml
 from msgspec.structs import replace
 
 from podium.errors import InputError, PodiumError, os_problem
+from podium.live.fence import Fence, FencedError, fenced_request
 
 # -- kubeconfig and credentials ----------------------------------------------------------------------------------------
 
@@ -471,6 +474,8 @@ LONGEST_LINE = 64 << 20
 
 GONE = 410
 """The HTTP status of a list or watch whose resourceVersion the server no longer has."""
+FENCED_CODE, FENCED = 499, "this replica may no longer be the leader"
+"""The code of a write that was not sent; no server answers with it."""
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -488,6 +493,10 @@ class ApiError(PodiumError):
     @property
     def is_unreachable(self) -> bool:
         return self.code == 0
+
+
+class SilentWatchError(ApiError):
+    """A watch from which nothing came for too long: the connection may be half open."""
 
 
 class ApiStatus(msgspec.Struct):
@@ -530,24 +539,37 @@ class Limit:
 class ApiClient:
     """Talks to the API server of an `Access`. Use it as an async context manager."""
 
-    def __init__(self, access: Access, *, qps: float = 0.0, burst: int = 0, user_agent: str = "podium") -> None:
+    def __init__(
+        self,
+        access: Access,
+        *,
+        qps: float = 0.0,
+        burst: int = 0,
+        user_agent: str = "podium",
+        fence: Fence | None = None,
+    ) -> None:
+        """With a `fence`, nothing but GET is sent while the fence is closed."""
         self.access = access
+        self._request_class = aiohttp.ClientRequest if fence is None else fenced_request(fence)
         self._server = access.cluster.server.rstrip("/")
         self._credentials = Credentials(access)
         self._limit = Limit(qps, burst)
         self._user_agent = user_agent
         self._proxy = _proxy_for(access)
         self._session: aiohttp.ClientSession | None = None
+        self.errors: Counter[int] = Counter()
+        """How many requests failed, by HTTP status; 0 counts those without an answer."""
 
     async def __aenter__(self) -> Self:
         # Get the credentials once, before many requests need them.
         await self._credentials.headers()
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=90.0),
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=90.0, socket_factory=_new_socket),
             headers={"User-Agent": self._user_agent, "Accept": JSON},
             auto_decompress=True,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=1 << 18,
+            request_class=self._request_class,
         )
         return self
 
@@ -585,6 +607,7 @@ class ApiClient:
                     was_refreshed = True
                     continue
                 after = _retry_after(response)
+                self.errors[response.status] += 1
                 if after is None or retries >= MOST_RETRIES:
                     raise self._error(response.status, answer)
                 retries += 1
@@ -613,17 +636,21 @@ class ApiClient:
         limits = aiohttp.ClientTimeout(None, sock_connect=CONNECT_TIMEOUT, sock_read=idle)
         async with self._send("GET", path, None, {**params, "watch": "true"}, JSON, limits) as response:
             if response.status >= 400:
+                self.errors[response.status] += 1
                 if response.status == 401:
                     self._credentials.refresh()
                 raise self._error(response.status, await response.read())
             try:
                 rest = b""
+                # A timeout from here on is silence: the server did accept the watch.
                 async for chunk in response.content.iter_any():
                     *lines, rest = (rest + chunk).split(b"\n")
                     for line in lines:
                         yield line
                     if len(rest) > LONGEST_LINE:
                         raise ApiError(f"{self._server}: an event of {path} is longer than {LONGEST_LINE} bytes")
+            except TimeoutError:
+                raise SilentWatchError(f"{self._server}: nothing came from the watch of {path} in {idle:g} s") from None
             finally:
                 _cut(response)
 
@@ -656,11 +683,16 @@ class ApiClient:
                 proxy=self._proxy,
             ) as response:
                 yield response
+        except FencedError:
+            raise ApiError(f"{method} {path} was not sent: {FENCED}", FENCED_CODE) from None
         except TimeoutError:
+            self.errors[0] += 1
             raise ApiError(f"{self._server}: no answer to {method} {path} in time") from None
         except aiohttp.ClientConnectorCertificateError as error:
+            self.errors[0] += 1
             raise ApiError(f"{self._server}: {_certificate_problem(error.certificate_error)}") from None
         except (aiohttp.ClientError, OSError) as error:
+            self.errors[0] += 1
             raise ApiError(f"{self._server}: {_connection_problem(error)}") from None
 
     def _error(self, code: int, answer: bytes) -> ApiError:
@@ -676,6 +708,24 @@ class ApiClient:
                 status.reason,
             )
         return ApiError(status.message or f"{self._server}: HTTP status {code}", code, status.reason)
+
+
+KEEPALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 30_000}
+"""Seconds, how often, and milliseconds: a peer that is gone is noticed after about 45 s, and after 30 s if something
+was sent to it. Systems without one of these options do without it.
+"""
+
+
+def _new_socket(address: tuple[Any, ...]) -> socket.socket:
+    """A socket that notices when its peer is gone without having closed the connection."""
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEPALIVE.items():
+        option = getattr(socket, name, None)
+        if option is not None:
+            made.setsockopt(socket.IPPROTO_TCP, option, value)
+    return made
 
 
 def _cut(response: aiohttp.ClientResponse) -> None:

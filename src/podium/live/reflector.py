@@ -9,13 +9,14 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from podium.errors import InputError
-from podium.live.client import GONE, Access, ApiClient, ApiError, ApiStatus
+from podium.live.client import GONE, Access, ApiClient, ApiError, ApiStatus, SilentWatchError
 from podium.live.reading import INDISPENSABLE, SCHEDULED_BY, ObjectDecoder, Resource, missing_kind
+from podium.live.repeated_warnings import RepeatedWarnings
 from podium.loop import Event, EventType
 from podium.model import Object, Pod
 
@@ -23,6 +24,10 @@ logger = logging.getLogger("podium.live")
 
 WATCH_SECONDS = (300, 600)
 """The requested length of a watch in seconds: random between these, so that not all end together."""
+DEAD_AFTER = 90.0
+"""Seconds without an event or a bookmark after which a watch counts as dead: a bookmark comes about once a minute."""
+SHORT_WATCH = 1.0
+"""A watch that ends within this many seconds is followed by a pause, which grows."""
 FIRST_BACKOFF, LONGEST_BACKOFF, BACKOFF_RESETS_AFTER = 0.8, 30.0, 120.0
 """Seconds, as in client-go."""
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
@@ -76,6 +81,20 @@ class Backoff:
         self._next = self._first
 
 
+class UnreadableError(ApiError):
+    """An object of a watch or list lacks what every object has."""
+
+
+class ReflectorHealth(NamedTuple):
+    """How following one kind of object goes."""
+
+    age: float
+    """Seconds since the last list, event or bookmark."""
+    lists: int
+    reconnects: int
+    unreadable: int
+
+
 class Reflector:
     """Keeps `known` in sync with the API server's objects of one kind, and reports every change after the first list to
     `sink`.
@@ -95,6 +114,19 @@ class Reflector:
         """How often the objects were listed: more than once means that changes may have been missed."""
         self.failure: ApiError | None = None
         """Why the kind cannot be read at all; it then counts as having no objects."""
+        self.went_back = 0
+        """How often the API server was found at an older state than before."""
+        self._heard = time.monotonic()
+        self._reconnects = self._unreadable = self._silences = 0
+        """How often the watch was begun again, objects could not be read, and watches in a row were silent."""
+        self._warnings = RepeatedWarnings()
+
+    @property
+    def health(self) -> ReflectorHealth | None:
+        """None if the kind cannot be read at all."""
+        if self.failure is not None:
+            return None
+        return ReflectorHealth(time.monotonic() - self._heard, self.lists, self._reconnects, self._unreadable)
 
     async def run(self) -> None:
         """Follow the objects as long as the task runs."""
@@ -102,11 +134,27 @@ class Reflector:
             try:
                 if not self._version:
                     await self._list()
+                else:
+                    self._reconnects += 1
+                    await self._check_history()
                 await self._watch()
             except ApiError as error:
                 await self._recover(error)
 
     async def _recover(self, error: ApiError) -> None:
+        if isinstance(error, SilentWatchError):
+            self._silences += 1
+            self._warnings.warn(f"{self.resource.kind}: silent", f"{self.resource.kind}: {error}; connecting again")
+            if self._silences > 1:
+                # Twice in a row: perhaps the server does not say what happens. A list does.
+                self._version = ""
+            return
+        if isinstance(error, UnreadableError):
+            self._unreadable += 1
+            self._warnings.warn(f"{self.resource.kind}: unreadable", f"{error}; listing again")
+            self._version = ""
+            await self._backoff.sleep()
+            return
         if error.code == GONE:
             # The events since are no longer available: start over.
             logger.info("%s: the watch is too old, listing again", self.resource.kind)
@@ -120,8 +168,26 @@ class Reflector:
             self.failure = error
             self.is_synced.set()
         elif self.failure is None:
-            logger.warning("%s: %s; trying again", self.resource.kind, error)
+            self._warnings.warn(f"{self.resource.kind}: {error}", f"{self.resource.kind}: {error}; trying again")
         await self._backoff.sleep()
+
+    async def _check_history(self) -> None:
+        """List again if the API server is at an older state than this reflector: its store was restored or emptied.
+
+        A watch from a version that is yet to come would stay silent until then.
+        """
+        async with aclosing(self._client.pages(self.resource.path, limit=1)) as pages:
+            version = (await anext(pages)).metadata.resource_version
+        if _number(version) < _number(self._version):
+            logger.warning(
+                "%s: the API server went back from version %s to %s: was its store restored? listing again",
+                *(self.resource.kind, self._version, version),
+            )
+            self.went_back += 1
+            # Versions from before mean nothing any more: all objects are reported.
+            self.known = {key: Known(each.object, "") for key, each in self.known.items()}
+            self._version = ""
+            await self._list()
 
     # -- lists -------------------------------------------------------------------------------------------------------
 
@@ -153,13 +219,13 @@ class Reflector:
             **self._params,
         }
         found: dict[str, Known] = {}
-        async with aclosing(self._client.watch(self.resource.path, params, WATCH_SECONDS[1])) as lines:
+        async with aclosing(self._client.watch(self.resource.path, params, DEAD_AFTER)) as lines:
             async for line in lines:
                 event = self._event(line)
                 if event is None:
                     continue
                 if event.type == "BOOKMARK":
-                    meta = _VERSIONED.decode(event.object).metadata
+                    meta = self._meta(event.object)
                     if INITIAL_EVENTS_END in (meta.annotations or {}):
                         self._replace(found, meta.resource_version)
                         return
@@ -168,15 +234,29 @@ class Reflector:
         raise ApiError(f"{self.resource.kind}: the stream of the list ended early", 500)
 
     def _decode_into(self, found: dict[str, Known], raw: msgspec.Raw) -> None:
+        try:
+            version = self._meta(raw).resource_version
+        except UnreadableError as error:
+            # To list again would not help.
+            self._unreadable += 1
+            self._warnings.warn(f"{self.resource.kind}: unreadable in list", f"{error}; left out")
+            return
         item = self._decoded(raw)
         if item is not None:
-            found[item.key] = Known(item, _VERSIONED.decode(raw).metadata.resource_version)
+            found[item.key] = Known(item, version)
+
+    def _meta(self, raw: msgspec.Raw) -> _Meta:
+        try:
+            return _VERSIONED.decode(raw).metadata
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise UnreadableError(f"{self.resource.kind}: an object has unreadable metadata: {error}") from None
 
     def _decoded(self, raw: msgspec.Raw) -> Object | None:
         try:
             return self._decoder.decode(raw)
         except InputError as error:
-            logger.warning("%s; left out", error)
+            self._unreadable += 1
+            self._warnings.warn(str(error), f"{error}; left out")
             return None
 
     def _replace(self, found: dict[str, Known], version: str) -> None:
@@ -184,6 +264,7 @@ class Reflector:
         before, self.known, self._version = self.known, found, version
         self.lists += 1
         self.failure = None
+        self._heard, self._silences = time.monotonic(), 0
         if not self.is_synced.is_set():
             self.is_synced.set()
             return
@@ -204,12 +285,24 @@ class Reflector:
             "timeoutSeconds": str(seconds),
             **self._params,
         }
-        async with aclosing(self._client.watch(self.resource.path, params, seconds + 30.0)) as lines:
-            async for line in lines:
-                event = self._event(line)
-                if event is not None:
-                    self._apply(event)
-                    self._backoff.reset()
+        begin = time.monotonic()
+        try:
+            async with aclosing(self._client.watch(self.resource.path, params, DEAD_AFTER)) as lines:
+                async for line in lines:
+                    event = self._event(line)
+                    if event is not None:
+                        self._apply(event)
+                        self._heard, self._silences = time.monotonic(), 0
+        finally:
+            lasted = time.monotonic() - begin
+            if lasted >= SHORT_WATCH:
+                self._backoff.reset()
+        if lasted < SHORT_WATCH:
+            self._warnings.warn(
+                f"{self.resource.kind}: short",
+                f"{self.resource.kind}: the watch ended after {lasted:.3f} s; trying again",
+            )
+            await self._backoff.sleep()
 
     def _event(self, line: bytes) -> _WatchEvent | None:
         if not line:
@@ -225,7 +318,7 @@ class Reflector:
         return event
 
     def _apply(self, event: _WatchEvent) -> None:
-        self._version = version = _VERSIONED.decode(event.object).metadata.resource_version
+        self._version = version = self._meta(event.object).resource_version
         if event.type == "BOOKMARK":
             return
         item = self._decoded(event.object)
@@ -240,25 +333,33 @@ class Reflector:
             self._sink(Event(EventType.ADD if is_new else EventType.UPDATE, item))
 
 
+def _number(version: str) -> int:
+    """A resourceVersion as a number; 0 if it is none."""
+    return int(version) if version.isdecimal() else 0
+
+
 class Reflectors:
     """Reflectors of several kinds: first all objects, then their changes in the order they arrive."""
 
     def __init__(self, client: ApiClient, resources: Iterable[Resource]) -> None:
         self.events: deque[Event] = deque()
-        """The events that were not handled yet."""
+        """The events since `begin` that were not handled yet."""
+        self._has_begun = False
         self.has_events = asyncio.Event()
-        self._client = client
+        self.client = client
         self._by_kind = {resource.kind: Reflector(client, resource, self._told) for resource in resources}
         self._tasks: list[asyncio.Task[Any]] = []
 
     def _told(self, event: Event) -> None:
-        self.events.append(event)
-        self.has_events.set()
+        # Before somebody takes the events, as in a standby, what is known is enough.
+        if self._has_begun:
+            self.events.append(event)
+            self.has_events.set()
 
     async def start(self) -> None:
         """Follow all kinds from now on; ApiError if nodes or pods cannot be read, instead of retrying forever."""
         for resource in (each.resource for each in self._by_kind.values() if each.resource.type in INDISPENSABLE):
-            async with aclosing(self._client.pages(resource.path, limit=1)) as pages:
+            async with aclosing(self.client.pages(resource.path, limit=1)) as pages:
                 await anext(pages)
         self._tasks = [asyncio.create_task(each.run(), name=kind) for kind, each in self._by_kind.items()]
 
@@ -276,12 +377,24 @@ class Reflectors:
             if task.done():
                 task.result()
 
-    def objects(self) -> list[Object]:
-        """All current objects."""
+    def begin(self) -> list[Object]:
+        """All current objects; their changes are kept in `events` from now on."""
+        self._has_begun = True
+        self.events.clear()
         return [known.object for each in self._by_kind.values() for known in each.known.values()]
 
     def known(self, kind: str, key: str) -> Known | None:
         return self._by_kind[kind].known.get(key)
+
+    @property
+    def went_back(self) -> int:
+        """How often a kind was found at an older state than before."""
+        return sum(each.went_back for each in self._by_kind.values())
+
+    def health(self) -> dict[str, ReflectorHealth]:
+        """How following each kind goes that can be read."""
+        found = {kind: each.health for kind, each in self._by_kind.items()}
+        return {kind: health for kind, health in found.items() if health is not None}
 
     @property
     def lists(self) -> int:
@@ -310,8 +423,7 @@ async def follow_cluster(
         await reflectors.start()
         try:
             await reflectors.synced()
-            reflectors.events.clear()
-            await begin(reflectors.objects())
+            await begin(reflectors.begin())
             while True:
                 await reflectors.has_events.wait()
                 reflectors.has_events.clear()

@@ -1,187 +1,21 @@
-"""The scheduler of a live cluster: the loop on a real clock, with its instructions carried out by API calls."""
+"""The scheduler of a live cluster: begins to schedule when it is told to, and says how it goes."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
-import logging
-import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from itertools import islice
-from typing import Any, NamedTuple
+from collections import Counter
+from typing import Any
 
-from msgspec.structs import replace
-
-from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
-from podium.config.plugin_args import VolumeBindingArgs
-from podium.engine import Scheduler
-from podium.engine.select import Preferred
-from podium.errors import PodiumError
-from podium.framework import SKIP, SUCCESS, Code, CycleState, Plugin, PostBindPlugin, Registry, Status
-from podium.framework.plugin import PLUGIN_FAULTS
-from podium.live import writes
-from podium.live._device_writes import DeviceWrites, WrittenDynamicResources
-from podium.live._metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics, PluginTimes, Values, event_labels, values_now
 from podium.live.client import ApiClient
+from podium.live.decision_history import DecisionHistory
+from podium.live.metrics import Metrics, watch_values
 from podium.live.reflector import Reflectors
-from podium.live.writes import EventRecorder, PodStatuses, Preemptions, UnscheduledCondition, VolumeWrites
-from podium.loop import Bind, Event, EventType, Evict, Instruction, Nominate, SchedulerLoop, Unschedulable, Wait
-from podium.loop.cycle import answer_of, with_plugin
-from podium.loop.queued_pod import Assumed
-from podium.memory import collector_paused
-from podium.model import Node, Object, Pod
-from podium.plugins import IN_TREE
-from podium.plugins.dynamic_resources import DynamicResources
-from podium.plugins.dynamic_resources.pod_devices import PodDevices
-from podium.plugins.queue_and_bind import BINDER, DefaultBinder, DefaultPreemption
-from podium.plugins.storage.volume_binding import VolumeBinding
+from podium.live.scheduling import RunSettings, Scheduling
+from podium.loop import SchedulerLoop
 
-# -- the last decisions ------------------------------------------------------------------------------------------------
-
-
-MOST_REMEMBERED_DECISIONS = 1000
-MOST_UNDOABLE_CHANGES = 20_000
-"""The number of cluster changes that can be undone; earlier decisions are forgotten."""
-
-
-class Decided(NamedTuple):
-    """The result of the last attempt of a pod. `at` is in seconds since the epoch."""
-
-    at: float
-    attempts: int
-    node: str = ""
-    message: str = ""
-
-
-class _Change(NamedTuple):
-    """A changed object: before, or None if it did not exist, and after."""
-
-    before: Object | None
-    after: Object
-
-
-class _Remembered(NamedTuple):
-    pod: Pod
-    decided: Decided
-    number: int
-    """How many changes there were before."""
-    nominated: Sequence[tuple[str, str]]
-    """The nominated pods and their nodes."""
-
-
-class DecisionHistory:
-    """Remembers the decisions of a loop; the cluster of that time is reconstructed on demand.
-
-    Each change is kept with the object that it replaced, so that a copy of the cluster can be taken back to any
-    decision. This costs a reference or two per change, and their number is limited.
-    """
-
-    def __init__(self, loop: SchedulerLoop) -> None:
-        self._loop = loop
-        self._changes: deque[_Change] = deque(maxlen=MOST_UNDOABLE_CHANGES)
-        self._count = 0
-        """The number of changes so far, including forgotten ones."""
-        self._decisions: dict[str, _Remembered] = {}
-
-    # -- remembering -------------------------------------------------------------------------------------------------
-
-    def happens(self, event: Event) -> Object | None:
-        """Note an event before it is handled; returns the object before it, None if it did not exist."""
-        before = self._known(event.object)
-        self._note(before, event.object)
-        return before
-
-    def placed(self, assumed: Assumed) -> None:
-        """Note that a pod was placed on a node, and volumes and devices were reserved for it."""
-        self._note(assumed.pod, _on(assumed.pod, assumed.node))
-        for before, after in VolumeBinding.reserved(assumed.state):
-            self._note(before, after)
-        devices: PodDevices | None = assumed.state.get(DynamicResources.name)
-        for pending in devices.reserved.values() if devices is not None else ():
-            self._note(None, pending)
-
-    def taken_back(self, assumed: Assumed) -> None:
-        """Note that a pod's placement was undone."""
-        self._note(_on(assumed.pod, assumed.node), assumed.pod)
-
-    def decided(self, pod: Pod, decided: Decided) -> None:
-        """Note a decision, made on the cluster with all changes noted so far."""
-        nominations = self._loop.scheduler.nominations
-        nominated = [(each.key, node) for node in nominations.nodes() for each in nominations.on(node)]
-        self._decisions.pop(pod.key, None)
-        self._decisions[pod.key] = _Remembered(pod, decided, self._count, nominated)
-        if len(self._decisions) > MOST_REMEMBERED_DECISIONS:
-            del self._decisions[next(iter(self._decisions))]
-
-    def _note(self, before: Object | None, after: Object) -> None:
-        self._changes.append(_Change(before, after))
-        self._count += 1
-
-    def _known(self, item: Object) -> Object | None:
-        """An object as the cluster has it; a pod with the node that it counts on."""
-        cluster = self._loop.cluster
-        if isinstance(item, Node):
-            return cluster.node(item.name) if item.name in cluster.rows else None
-        if isinstance(item, Pod):
-            assumed = self._loop.assumed.get(item.key)
-            known = self._loop.pods.get(item.key)
-            return _on(known, assumed[1].node) if known is not None and assumed is not None else known
-        return cluster.store.of(type(item)).get(item.name, item.namespace)
-
-    # -- looking back ------------------------------------------------------------------------------------------------
-
-    def last(self, key: str) -> Decided | None:
-        """The result of a pod's last attempt; None if it is forgotten."""
-        found = self._decisions.get(key)
-        return None if found is None else found.decided
-
-    def scheduler_then(self, key: str) -> tuple[Scheduler, Pod] | None:
-        """A scheduler on the cluster of the time when a pod was decided, and the pod; None if that is forgotten.
-
-        Among nodes with the same score it chooses the one that was chosen then.
-        """
-        found = self._decisions.get(key)
-        if found is None or self._count - found.number > len(self._changes):
-            return None
-        cluster = self._loop.cluster.fork()
-        for change in islice(reversed(self._changes), self._count - found.number):
-            if change.before is None:
-                cluster.remove(change.after)
-            else:
-                cluster.update(change.before)
-        scheduler = Scheduler(cluster, self._loop.scheduler.options, tie_break=Preferred(found.decided.node))
-        for pod, node in found.nominated:
-            if pod in cluster.pending:
-                scheduler.nominations.nominate(cluster.pending[pod], node)
-        return scheduler, found.pod
-
-
-def _on(pod: Pod, node: str) -> Pod:
-    return replace(pod, spec=replace(pod.spec, node_name=node))
-
-
-# -- the scheduler -----------------------------------------------------------------------------------------------------
-
-
-logger = logging.getLogger("podium.live")
-
-SLICE = 0.02
-"""Seconds of deciding after which answers of the API server are handled."""
-FINISH_WITHIN = 30.0
-"""Seconds for bindings under way to finish when the scheduler stops."""
-
-
-class RunSettings(NamedTuple):
-    """How a scheduler runs."""
-
-    bind_concurrency: int = 64
-    """How many pods are bound at a time."""
-    dry_run: bool = False
-    """Whether to write nothing."""
+SETTLES_WITHIN = 1.0
+"""Seconds for the other kinds of objects to be listed again after the API server went back to an older state."""
 
 
 class LiveScheduler:
@@ -197,421 +31,59 @@ class LiveScheduler:
         **options: Any,
     ) -> None:
         """`options` are those of `Scheduler`: registry, tie_break and so on."""
-        self._client, self._reflectors, self._settings = client, reflectors, settings
-        self._preemptions = Preemptions()
-        if not settings.dry_run:
-            plugins = WrittenDynamicResources, self._preemptions.plugin()
-            options["registry"] = _replaced(options.get("registry") or IN_TREE, plugins)
-        self._config, self._options = config, options
-        self._statuses, self._recorder = PodStatuses(client), EventRecorder(events_client)
-        self._volumes, self._devices = VolumeWrites(client, reflectors), DeviceWrites(client, reflectors)
-        self._slots = asyncio.Semaphore(settings.bind_concurrency)
-        self._wake_up = reflectors.has_events
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._waiting: dict[str, float] = {}
-        """The times since which pods wait at Permit."""
-        self._expecting: set[str] = set()
-        """The uids of pods whose status names the node that they are about to be bound to."""
-        self._threads = ThreadPoolExecutor(settings.bind_concurrency, "binding")
-        """The threads in which the user's plugins run during binding."""
-        self._event_loop: asyncio.AbstractEventLoop | None = None
-        self.loop: SchedulerLoop | None = None
-        """Set once `run` has begun to schedule."""
-        self.metrics = Metrics(self._values)
-        self._times = PluginTimes(self.metrics)
-        self.history: DecisionHistory | None = None
-        """The last decisions; set once `run` has begun to schedule."""
+        self._client, self._events_client, self._reflectors = client, events_client, reflectors
+        self._config, self._settings, self._options = config, settings, options
+        self._clients = {id(each): each for each in (client, events_client, reflectors.client)}.values()
+        self._scheduling: Scheduling | None = None
+        self.metrics = Metrics()
 
-    # -- working -----------------------------------------------------------------------------------------------------
+    @property
+    def loop(self) -> SchedulerLoop | None:
+        """None until `run` has begun to schedule."""
+        return None if self._scheduling is None else self._scheduling.loop
+
+    @property
+    def history(self) -> DecisionHistory | None:
+        """The last decisions; None until `run` has begun to schedule."""
+        return None if self._scheduling is None else self._scheduling.history
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Schedule until told to stop; bindings under way are then finished."""
-        self._event_loop = asyncio.get_running_loop()
-        loop = self._begin()
-        if not self._settings.dry_run:
-            self._recorder.start()
-        try:
-            while not stop.is_set():
-                self._reflectors.check()
-                with PLUGIN_FAULTS:
-                    self._take_events()
-                    has_worked = self._schedule(loop)
-                if not has_worked:
-                    await self._rest(loop, stop)
-                await asyncio.sleep(0)
-            await self._finish(FINISH_WITHIN)
-        finally:
-            # A replica that lost the lease must not write: give up what is under way.
-            await self._finish(0.0)
-            self._threads.shutdown(wait=False, cancel_futures=True)
-            loop.close()
+        """Schedule until told to stop; bindings under way are then finished.
 
-    def _begin(self) -> SchedulerLoop:
-        """Start from all current objects."""
-        self._reflectors.events.clear()
-        with collector_paused():
-            cluster = Cluster.from_objects(self._reflectors.objects())
-            now = time.monotonic()
-            loop = SchedulerLoop(cluster, self._config, now=now, runs_binding=False, **self._options)
-        gc.freeze()
-        self._times.measure(loop.scheduler.frameworks)
-        self.loop, self.history = loop, DecisionHistory(loop)
-        logger.info("scheduling: %d nodes, %d pods, %d pending", cluster.node_count, len(loop.pods), len(loop.queue))
-        return loop
+        If the API server went back to an older state, everything that was assumed is forgotten.
+        """
+        while not stop.is_set():
+            self._scheduling = Scheduling(
+                self._client,
+                self._events_client,
+                self._reflectors,
+                self._config,
+                self._settings,
+                self.metrics,
+                self._options,
+            )
+            await self._scheduling.run(stop)
+            if not stop.is_set():
+                await asyncio.sleep(SETTLES_WITHIN)
 
-    def _take_events(self) -> None:
-        events, until = self._reflectors.events, time.monotonic() + SLICE
-        while events and time.monotonic() < until:
-            event = events.popleft()
-            if isinstance(event.object, Pod):
-                self._note_pod(event, event.object)
-            current = self._devices.current(event)
-            if current is not None:
-                self._handle(current)
+    async def measure(self) -> None:
+        """Take the current state into the metrics."""
+        errors = sum((each.errors for each in self._clients), Counter[int]())
+        self.metrics.values = {
+            **watch_values(self._reflectors.health(), errors),
+            **(await self._scheduling.values() if self._scheduling is not None else {}),
+        }
 
-    def _handle(self, event: Event) -> None:
-        """Pass an event to the loop, and keep the object before it."""
-        assert self.loop is not None
-        assert self.history is not None
-        begin, item, rules = time.monotonic(), event.object, self.loop.scheduler.setup.rules
-        before = self.history.happens(event)
-        if isinstance(item, Pod):
-            # The pod as reported, without the node that it counts on.
-            labels = event_labels(event, self.loop.pods.get(item.key), rules, is_ours=self.loop.is_responsible(item))
-        else:
-            labels = event_labels(event, before, rules)
-        self.loop.handle(event, begin)
-        seconds = time.monotonic() - begin
-        for label in labels:
-            self.metrics.event_seconds.labels(label).observe(seconds)
+    def view_ages(self) -> dict[str, float]:
+        """For each kind of object that can be read, the seconds since the last list, event or bookmark."""
+        return {kind: each.age for kind, each in self._reflectors.health().items()}
 
-    def _note_pod(self, event: Event, pod: Pod) -> None:
-        if event.type is EventType.DELETE or pod.terminating:
-            self._preemptions.pod_goes(pod)
-        if event.type is EventType.DELETE or pod.spec.node_name:
-            self._statuses.forget(pod.key)
-            self._preemptions.give_up(pod)
-            self._waiting.pop(pod.key, None)
-            self._expecting.discard(pod.metadata.uid)
+    def seconds_since_turn(self) -> float:
+        """How long the scheduler has been busy with one thing; 0 while it does not schedule."""
+        return 0.0 if self._scheduling is None else self._scheduling.seconds_since_turn()
 
-    def _schedule(self, loop: SchedulerLoop) -> bool:
-        """Try pods for a while; returns whether there was anything to do."""
-        begin = now = time.monotonic()
-        while now < begin + SLICE and loop.has_work(now):
-            instructions = loop.run_one(now)
-            after = time.monotonic()
-            if instructions:
-                self.metrics.algorithm_seconds.observe(after - now)
-                self._times.attempted(instructions[0].pod.spec.scheduler_name)
-                self._measure(instructions, after - now)
-                self._carry_out(instructions, now)
-            now = after
-        return now != begin or bool(self._reflectors.events)
-
-    async def _rest(self, loop: SchedulerLoop, stop: asyncio.Event) -> None:
-        """Wait until something happens or is due."""
-        wake_up = loop.next_wake_up()
-        self._wake_up.clear()
-        if self._reflectors.events or stop.is_set():
-            return
-        timeout = 1.0 if wake_up is None else min(max(wake_up - time.monotonic(), 0.0), 1.0)
-        # Not `wait_for`: in Python 3.11 it may swallow that this replica is to stop.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                await self._wake_up.wait()
-
-    async def _finish(self, within: float) -> None:
-        """Let the work under way finish within this many seconds, then cancel the rest."""
-        if self._tasks and within:
-            logger.info("stopping: %d writes are under way", len(self._tasks))
-            await asyncio.wait(self._tasks, timeout=within)
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self._statuses.stop(min(within, 1.0))
-        await self._recorder.stop(min(within, 5.0))
-
-    # -- carrying out ------------------------------------------------------------------------------------------------
-
-    def _carry_out(self, instructions: list[Instruction], begin: float) -> None:
-        """Carry out the loop's instructions; `begin` is when the attempt began that they come from."""
-        evictions = [each for each in instructions if isinstance(each, Evict)]
-        for instruction in instructions:
-            match instruction:
-                case Bind(pod, node, attempts):
-                    self._note_bound(pod, Decided(time.time(), attempts, node))
-                    if not self._settings.dry_run:
-                        self._spawn(self._bind(pod, node, attempts, begin))
-                case Wait(pod, node):
-                    if not self._settings.dry_run:
-                        self._nominate_expected(pod, node)
-                case Unschedulable(pod, message, plugins, is_error):
-                    self._fail(pod, message, is_error=is_error)
-                    if DynamicResources.name in plugins and not self._settings.dry_run and self.loop is not None:
-                        self._spawn(self._devices.release(self.loop))
-                case Nominate(pod, node):
-                    if not self._settings.dry_run:
-                        self._statuses.nominate(pod, node)
-        if evictions:
-            self.metrics.victims.observe(len(evictions))
-            if not self._settings.dry_run:
-                self._preemptions.begin(evictions[0].by, [each.pod for each in evictions])
-                self._spawn(self._preempt(evictions))
-
-    def _note_bound(self, pod: Pod, decided: Decided) -> None:
-        assert self.loop is not None
-        assert self.history is not None
-        self.history.decided(pod, decided)
-        if pod.key in self.loop.assumed:
-            self.history.placed(self.loop.assumed[pod.key][1])
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            logger.error("unexpected %r while writing", task.exception())
-
-    def _fail(self, pod: Pod, message: str, *, is_error: bool) -> None:
-        assert self.loop is not None
-        assert self.history is not None
-        queued = self.loop.queue.get(pod.key)
-        self.history.decided(pod, Decided(time.time(), queued.attempts if queued else 0, message=message))
-        if self._settings.dry_run:
-            return
-        if pod.metadata.uid in self._expecting:
-            self._expecting.discard(pod.metadata.uid)
-            self._statuses.nominate(pod, "")
-        reason = writes.SCHEDULER_ERROR if is_error else writes.UNSCHEDULABLE
-        self._record(pod, pod, "Warning", "FailedScheduling", "Scheduling", message)
-        self._statuses.unschedulable(pod, UnscheduledCondition(reason, message))
-
-    def _record(self, pod: Pod, cause: Pod, kind: str, reason: str, action: str, note: str) -> None:
-        """Record an event about a pod, in the name of the profile of the pod that caused it."""
-        known = self._reflectors.known("Pod", pod.key)
-        version = known.version if known else ""
-        self._recorder.record(pod, version, cause.spec.scheduler_name, kind, reason, action, note)
-
-    # -- binding -----------------------------------------------------------------------------------------------------
-
-    async def _bind(self, pod: Pod, node: str, attempts: int, begin: float) -> None:
-        """The binding cycle of one pod: PreBind, Bind and PostBind; a failure is reported to the loop."""
-        assert self.loop is not None
-        found = self.loop.assumed.get(pod.key)
-        if found is None:
-            return
-        queued, assumed = found
-        await self._tell_expected(assumed)
-        status = await self._timed("PreBind", self._pre_bind(assumed), pod)
-        if status == SUCCESS:
-            async with self._slots:
-                if not self._is_assumed(assumed):
-                    # The pod was deleted while it waited for its turn.
-                    await self._devices.unreserve(assumed, self.loop)
-                    return
-                status = await self._timed("Bind", self._bind_now(assumed), pod)
-        if status != SUCCESS:
-            await self._fail_to_bind(assumed, status, begin)
-            return
-        self._devices.is_bound(pod)
-        self._record(pod, pod, "Normal", "Scheduled", "Binding", f"Successfully assigned {pod.key} to {node}")
-        self.metrics.attempted(SCHEDULED, pod, time.monotonic() - begin)
-        if queued.active_since is not None:
-            label = str(attempts) if attempts < 15 else "15+"
-            self.metrics.sli_seconds.labels(label).observe(time.monotonic() - queued.active_since)
-        self.metrics.pod_attempts.observe(attempts)
-        await self._timed("PostBind", self._post_bind(assumed), pod)
-
-    def _is_assumed(self, assumed: Assumed) -> bool:
-        """Whether the pod still counts on the node it is to be bound to: it may have been deleted and recreated."""
-        assert self.loop is not None
-        found = self.loop.assumed.get(assumed.pod.key)
-        return found is not None and found[1] is assumed
-
-    async def _fail_to_bind(self, assumed: Assumed, status: Status, begin: float) -> None:
-        assert self.loop is not None
-        assert self.history is not None
-        await self._devices.unreserve(assumed, self.loop)
-        if not self._is_assumed(assumed):
-            return
-        self.history.taken_back(assumed)
-        instructions = self.loop.bind_failed(assumed.pod.key, status, time.monotonic())
-        self._measure(instructions, time.monotonic() - begin)
-        self._carry_out(instructions, begin)
-        self._wake_up.set()
-
-    async def _tell_expected(self, assumed: Assumed) -> None:
-        """Write the node of a pod to its nominatedNodeName if binding takes more than the binding call."""
-        if self._has_to_prepare(assumed):
-            self._nominate_expected(assumed.pod, assumed.node)
-        if assumed.pod.metadata.uid in self._expecting:
-            await self._statuses.written(assumed.pod.key)
-
-    def _has_to_prepare(self, assumed: Assumed) -> bool:
-        assert self.loop is not None
-        if VolumeBinding.reserved(assumed.state) or assumed.state.get(DynamicResources.name) is not None:
-            return True
-        plugins = self.loop.scheduler.framework_of(assumed.pod).pre_bind
-        return any(not isinstance(plugin, VolumeBinding | DynamicResources) for plugin in plugins)
-
-    def _nominate_expected(self, pod: Pod, node: str) -> None:
-        assert self.loop is not None
-        if self.loop.scheduler.setup.rules.nominates_expected_node and pod.metadata.uid not in self._expecting:
-            self._expecting.add(pod.metadata.uid)
-            self._statuses.nominate(pod, node)
-
-    async def _pre_bind(self, assumed: Assumed) -> Status:
-        assert self.loop is not None
-        status = SUCCESS
-        for plugin in self.loop.scheduler.framework_of(assumed.pod).pre_bind:
-            match plugin:
-                case VolumeBinding():
-                    status = with_plugin(await self._written(self._bind_volumes(plugin, assumed)), plugin, "PreBind")
-                case DynamicResources():
-                    status = with_plugin(await self._written(self._bind_devices(assumed)), plugin, "PreBind")
-                case _:
-                    status = await self._in_thread(answer_of, plugin, "PreBind", plugin.pre_bind, assumed)
-            if status != SUCCESS:
-                break
-        return status
-
-    @staticmethod
-    async def _written(writing: Awaitable[None]) -> Status:
-        """Turn the result of a write into a plugin's status."""
-        try:
-            await writing
-        except PodiumError as error:
-            return Status.error(str(error))
-        except Exception as error:  # an answer that is not what the API server promises
-            logger.error("unexpected %r while writing", error)
-            return Status.error(f"{type(error).__name__}: {error}")
-        return SUCCESS
-
-    async def _in_thread(self, work: Callable[..., Status], *arguments: Any) -> Status:
-        """Run a user's plugin in a thread: it may make slow calls."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
-
-    async def _bind_devices(self, assumed: Assumed) -> None:
-        assert self.loop is not None
-        pod = assumed.pod
-
-        def waits(note: str) -> None:
-            self._record(pod, pod, "Normal", "BindingConditionsPending", "Scheduling", note)
-
-        await self._devices.bind(assumed, self.loop, self._handle, waits)
-
-    async def _bind_volumes(self, plugin: VolumeBinding, assumed: Assumed) -> None:
-        args = plugin.args
-        timeout = args.bind_timeout_seconds if isinstance(args, VolumeBindingArgs) else 600
-        await self._volumes.bind(assumed, timeout)
-
-    async def _bind_now(self, assumed: Assumed) -> Status:
-        """The result of the extender that binds, or else of the first Bind plugin that does not skip."""
-        assert self.loop is not None
-        if self._config.extenders:
-            bound = await asyncio.to_thread(self.loop.bind_by_extender, assumed)
-            if bound is not None:
-                return bound
-        status = SKIP
-        for plugin in self.loop.scheduler.framework_of(assumed.pod).bind:
-            if type(plugin) is DefaultBinder:
-                status = with_plugin(await self._bind_by_default(assumed.pod, assumed.node), plugin, "Bind")
-            else:
-                assumed.state[BINDER] = self._binder
-                status = await self._in_thread(answer_of, plugin, "Bind", plugin.bind, assumed)
-            if status.code is not Code.SKIP:
-                break
-        return status
-
-    async def _bind_by_default(self, pod: Pod, node: str) -> Status:
-        return await self._written(writes.bind(self._client, pod, node))
-
-    def _binder(self, pod: Pod, node: str) -> Status:
-        """Bind a pod on behalf of a plugin that runs in its own thread."""
-        assert self._event_loop is not None
-        return asyncio.run_coroutine_threadsafe(self._bind_by_default(pod, node), self._event_loop).result()
-
-    async def _post_bind(self, assumed: Assumed) -> Status:
-        assert self.loop is not None
-        for plugin in self.loop.scheduler.framework_of(assumed.pod).post_bind:
-
-            def told(state: CycleState, pod: Pod, node: str, plugin: PostBindPlugin = plugin) -> Status:
-                plugin.post_bind(state, pod, node)
-                return SUCCESS
-
-            status = await self._in_thread(answer_of, plugin, "PostBind", told, assumed)
-            if status != SUCCESS:
-                logger.error("pod %s is bound, but %s", assumed.pod.key, status.message)
-        return SUCCESS
-
-    async def _preempt(self, evictions: list[Evict]) -> None:
-        """Evict pods for another pod, which is tried again at once if that fails."""
-        by = evictions[0].by
-        try:
-            await asyncio.gather(*(self._evict(*each) for each in evictions[:-1]))
-            await self._evict(*evictions[-1])
-        except PodiumError as error:
-            logger.warning("pods cannot be evicted for %s: %s", by.key, error)
-            self._preemptions.give_up(by)
-            if self.loop is not None:
-                self.loop.queue.activate(by.key, time.monotonic())
-                self._wake_up.set()
-
-    async def _evict(self, pod: Pod, by: Pod, node: str) -> None:
-        if await writes.preempt(self._client, pod, by):
-            note = f"Preempted by pod {by.metadata.uid} on node {node}"
-            self._record(pod, by, "Normal", "Preempted", "Preempting", note)
-
-    # -- measuring ---------------------------------------------------------------------------------------------------
-
-    def _measure(self, instructions: list[Instruction], seconds: float) -> None:
-        """Count finished attempts, and record how long pods waited at Permit; `_bind` counts bound pods."""
-        now = time.monotonic()
-        for each in instructions:
-            match each:
-                case Wait(pod):
-                    self._waiting[pod.key] = now
-                case Bind(pod):
-                    self._measure_waiting(pod, "Success", now)
-                    if self._settings.dry_run:
-                        self.metrics.attempted(SCHEDULED, pod, seconds)
-                case Unschedulable(pod, _, plugins, is_error):
-                    self._measure_waiting(pod, "Unschedulable", now)
-                    self._count_preemption(pod, plugins)
-                    self.metrics.attempted(ERROR if is_error else UNSCHEDULABLE, pod, seconds)
-
-    def _count_preemption(self, pod: Pod, rejectors: tuple[str, ...]) -> None:
-        """Count a preemption attempt of a pod that fits nowhere, whether or not it helps."""
-        assert self.loop is not None
-        framework = self.loop.scheduler.framework_of(pod)
-        fits_nowhere = any(each.name in rejectors for each in (*framework.pre_filter, *framework.filter))
-        if fits_nowhere and any(isinstance(each, DefaultPreemption) for each in framework.post_filter):
-            self.metrics.preemptions.inc()
-
-    def _measure_waiting(self, pod: Pod, result: str, now: float) -> None:
-        since = self._waiting.pop(pod.key, None)
-        if since is not None:
-            self.metrics.permit_seconds.labels(result).observe(now - since)
-
-    async def _timed(self, point: str, work: Awaitable[Status], pod: Pod) -> Status:
-        """The status of the plugins at an extension point; records how long they took."""
-        begin = time.monotonic()
-        status = await work
-        labels = (point, status.code.value, pod.spec.scheduler_name)
-        self.metrics.point_seconds.labels(*labels).observe(time.monotonic() - begin)
-        return status
-
-    def _values(self) -> Values:
-        return {} if self.loop is None else values_now(self.loop, len(self._tasks))
-
-
-def _replaced(registry: Registry, plugins: Iterable[type[Plugin]]) -> Registry:
-    """The registry with some plugins replaced by others with the same names."""
-    others = {each.name: each for each in plugins}
-    made = Registry(others.get(name, each) for name, each in registry.items())
-    made.asked_for = registry.asked_for
-    return made
+    async def explained(self, key: str) -> dict[str, Any] | str:
+        """The last decision about a pod as a document, with its explanation; a sentence if there is none."""
+        if self._scheduling is None:
+            return "this replica is not the leader"
+        return await self._scheduling.explained(key)

@@ -20,8 +20,8 @@ from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
 from podium.errors import InputError
-from podium.live._metrics import CONTENT_TYPE, exposition
 from podium.live.client import Access, ApiClient
+from podium.live.metrics import CONTENT_TYPE, exposition
 from podium.live.reading import SCHEDULED_BY
 from podium.live.reflector import Reflectors
 from podium.loop import Event, EventType
@@ -256,8 +256,7 @@ async def _run(
         await reflectors.start()
         stack.push_async_callback(reflectors.stop)
         await reflectors.synced()
-        reflectors.events.clear()
-        shadow = Shadow(reflectors.objects(), config, **options)
+        shadow = Shadow(reflectors.begin(), config, **options)
         metrics = _Metrics()
         if port is not None:
             stack.push_async_callback(await metrics.serve(port))

@@ -15,7 +15,7 @@ from podium.engine.decision import Diagnosis
 from podium.engine.scheduler import Config, Scheduler, SchedulerKeywords, SchedulerOptions
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, Code, CycleState, Plugin, Status
-from podium.framework.plugin import Action, ClusterEvent
+from podium.framework.events import Action, ClusterEvent
 from podium.loop.events import (
     Bind,
     ChangeObject,
@@ -34,6 +34,7 @@ from podium.loop.events import (
     pods_to_requeue_for_pod,
     reaches_waiting_pods,
 )
+from podium.loop.group_cycle import GroupCycles
 from podium.loop.queue import SchedulingQueue
 from podium.loop.queued_pod import (
     MAX_PERMIT_TIMEOUT,
@@ -44,8 +45,8 @@ from podium.loop.queued_pod import (
     QueuedPod,
     WaitingPods,
 )
-from podium.model import Node, Object, Pod
-from podium.plugins.queue_and_bind import DefaultPreemption
+from podium.model import Node, Object, Pod, PodGroup
+from podium.plugins.default_preemption import DefaultPreemption
 
 
 def answer_of(plugin: Plugin, point: str, ask: Callable[[CycleState, Pod, str], Status], assumed: Assumed) -> Status:
@@ -104,6 +105,10 @@ class SchedulerLoop:
         )
         self.waiting = WaitingPods()
         """The pods that wait at Permit."""
+        self.tries_one_by_one = False
+        """Whether `run_one` makes one attempt only; otherwise, pods that are known to fit nowhere fail together."""
+        self.group_cycles = GroupCycles(self)
+        """The cycles of PodGroups."""
         self.pods: dict[str, Pod] = {}
         """Every pod as last reported, by namespace and name."""
         self.assumed: dict[str, tuple[QueuedPod, Assumed]] = {}
@@ -167,6 +172,8 @@ class SchedulerLoop:
         if is_gone and old is None:
             return
         self.cluster.remove(item) if is_gone else self.cluster.update(item)
+        if isinstance(item, PodGroup) and (old is None or isinstance(old, PodGroup)):
+            self.queue.note_group(old, None if is_gone else item, now)
         self._tell(object_change(old, None if is_gone else item), now)
 
     def _tell(self, event: ClusterEvent, now: float) -> None:
@@ -190,6 +197,8 @@ class SchedulerLoop:
             self.cluster.add(pod)
             self._note_nomination(pod)
             self.queue.add(pod, now)
+            if self.scheduler.setup.rules.pod_groups:
+                self.queue.move_all(ClusterEvent("UnscheduledPod", Action.ADD, None, pod), now)
         else:
             self._on_waiting_pod_updated(old, pod, now)
 
@@ -199,7 +208,7 @@ class SchedulerLoop:
             self._unreserve(self._stop_assuming(pod.key))
         self.cluster.update(pod)
         if old is not None and old.spec.node_name:
-            for change in pod_changes(old, pod):
+            for change in pod_changes(old, pod, self.scheduler.setup.rules):
                 frees = change.action is Action.UPDATE_POD_SCALE_DOWN
                 self.queue.move_all(change, now, None if frees else self._pods_to_requeue_for(pod))
             return
@@ -207,13 +216,15 @@ class SchedulerLoop:
         self.scheduler.nominations.forget(pod)
         self.queue.remove(pod.key)
         self.queue.move_all(ClusterEvent("Pod", Action.ADD, None, pod), now, self._pods_to_requeue_for(pod))
+        if self.queue.is_member(pod):
+            self.queue.groups.remove(pod, now)
 
     def _pods_to_requeue_for(self, pod: Pod) -> RequeueFilter | None:
         return pods_to_requeue_for_pod(pod, self.cluster, self.scheduler.setup.rules)
 
     def _on_waiting_pod_updated(self, old: Pod, pod: Pod, now: float) -> None:
         """Handle an update of a pod that this scheduler has not bound yet."""
-        if self._is_assumed(pod.key):
+        if self.is_assumed(pod.key):
             is_told_of = self.scheduler.setup.rules.deleted_assumed_pods_are_told
             if is_told_of and pod.terminating and not old.terminating:
                 self._on_assumed_pod_deleted(pod.key, now)
@@ -230,10 +241,13 @@ class SchedulerLoop:
         pod = self.pods.pop(key, None)
         if pod is None:
             return
-        if self._is_assumed(key):
+        if self.is_assumed(key):
             self._on_assumed_pod_deleted(key, now)
             self.cluster.remove(pod)
             return
+        if not pod.spec.node_name and self.queue.is_member(pod):
+            # The group still counts the pod when it returns to the queue without it.
+            self.queue.groups.remove(pod, now)
         self.cluster.remove(pod)
         if pod.spec.node_name:
             self.queue.move_all(ClusterEvent("Pod", Action.DELETE, pod), now)
@@ -254,7 +268,8 @@ class SchedulerLoop:
             ClusterEvent("Pod", Action.DELETE, pod), now, only=lambda other: other.pod.priority <= pod.priority
         )
 
-    def _is_assumed(self, key: str) -> bool:
+    def is_assumed(self, key: str) -> bool:
+        """Whether a pod is being bound, or waits at Permit."""
         return key in self.assumed or key in self.waiting
 
     def _on_assumed_pod_deleted(self, key: str, now: float) -> None:
@@ -309,12 +324,17 @@ class SchedulerLoop:
         self.queue.flush(now)
         instructions: list[Instruction] = []
         for waiting in self.waiting.take_ready(now):
-            instructions += self._stop_waiting(waiting, now)
-        failed = self._fail_known(now)
-        queued = None if failed else self.queue.pop()
+            instructions += self.stop_waiting(waiting, now)
+        failed = [] if self.tries_one_by_one else self._fail_known(now)
+        if failed:
+            return instructions + failed
+        group = self.queue.pop_group() if self.queue.groups else None
+        if group is not None:
+            return instructions + self.group_cycles.run(group, now)
+        queued = self.queue.pop()
         if queued is not None:
             instructions += self._scheduling_cycle(queued, now)
-        return instructions + failed
+        return instructions
 
     def _fail_known(self, now: float) -> list[Instruction]:
         """Fail the next pods of the queue that are known to fit nowhere; nothing changes between their attempts."""
@@ -370,7 +390,7 @@ class SchedulerLoop:
             return []
         found = self._attempt(queued.pod)
         if isinstance(found, Diagnosis):
-            return self._fail(queued, found, now)
+            return self.fail(queued, found, now)
         return self._permit(queued, found, now)
 
     def _attempt(self, pod: Pod) -> Assumed | Diagnosis:
@@ -390,6 +410,19 @@ class SchedulerLoop:
         return Assumed(pod, attempt.node, attempt.evaluation.state)
 
     def _permit(self, queued: QueuedPod, assumed: Assumed, now: float) -> list[Instruction]:
+        deadlines = self.ask_permit(assumed, now)
+        if isinstance(deadlines, Status):
+            return self._undo(queued, assumed, deadlines, now)
+        if not deadlines:
+            return self._binding_cycle(queued, assumed, now)
+        waiting = PodAtPermit(queued, assumed, deadlines)
+        self.waiting.add(waiting)
+        return [Wait(assumed.pod, assumed.node, tuple(sorted(deadlines)), waiting.until)]
+
+    def ask_permit(self, assumed: Assumed, now: float) -> dict[str, tuple[float, float]] | Status:
+        """Run Permit: per plugin that asks the pod to wait, its deadline and timeout; the status of one that
+        rejects it.
+        """
         deadlines: dict[str, tuple[float, float]] = {}
         plugins = self.scheduler.framework_of(assumed.pod).permit
         if plugins:
@@ -404,14 +437,11 @@ class SchedulerLoop:
                 patience = min(patience, MAX_PERMIT_TIMEOUT)
                 deadlines[plugin.name] = now + patience, patience
             elif status != SUCCESS:
-                return self._undo(queued, assumed, status, now)
-        if not deadlines:
-            return self._binding_cycle(queued, assumed, now)
-        waiting = PodAtPermit(queued, assumed, deadlines)
-        self.waiting.add(waiting)
-        return [Wait(assumed.pod, assumed.node, tuple(sorted(deadlines)), waiting.until)]
+                return status
+        return deadlines
 
-    def _stop_waiting(self, waiting: PodAtPermit, now: float) -> list[Instruction]:
+    def stop_waiting(self, waiting: PodAtPermit, now: float) -> list[Instruction]:
+        """Bind a pod that waited at Permit, or put it back into the queue if it was rejected."""
         queued, assumed = waiting.queued, waiting.assumed
         if waiting.rejection is None:
             return self._binding_cycle(queued, assumed, now)
@@ -476,13 +506,13 @@ class SchedulerLoop:
         self._unreserve(assumed)
         self._forget(assumed, now)
         diagnosis = Diagnosis.of_error(status.message, status.plugin)._replace(is_error=not status.code.rejects)
-        return self._fail(queued, diagnosis, now)
+        return self.fail(queued, diagnosis, now)
 
     def _undo(self, queued: QueuedPod, assumed: Assumed, status: Status, now: float) -> list[Instruction]:
         """Undo the placement of a pod that Permit rejected."""
         self._unreserve(assumed)
         self._take_back(assumed)
-        return self._fail(queued, Diagnosis.of_status(status), now)
+        return self.fail(queued, Diagnosis.of_status(status), now)
 
     def _unreserve(self, assumed: Assumed) -> None:
         self.scheduler.unreserve(assumed.state, assumed.pod, assumed.node)
@@ -501,7 +531,7 @@ class SchedulerLoop:
         spec = replace(assumed.pod.spec, node_name=assumed.node)
         self.queue.move_all(ClusterEvent("Pod", Action.DELETE, replace(assumed.pod, spec=spec)), now, only)
 
-    def _fail(self, queued: QueuedPod, diagnosis: Diagnosis, now: float) -> list[Instruction]:
+    def fail(self, queued: QueuedPod, diagnosis: Diagnosis, now: float) -> list[Instruction]:
         """Put the pod back into the queue and report why; preempt if that helps."""
         key = queued.pod.key
         pod = self.pods.get(key)

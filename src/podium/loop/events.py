@@ -11,27 +11,30 @@ import numpy as np
 
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.framework import Code, CycleState
-from podium.framework.plugin import Action, ClusterEvent, EventHint, FilterPlugin, Plugin, PreFilterPlugin, WaitingPod
+from podium.framework.events import Action, ClusterEvent, EventHint, WaitingPod
+from podium.framework.plugin import FilterPlugin, Plugin, PreFilterPlugin
 from podium.loop.queued_pod import QueuedPod
 from podium.manifests.decode import GROUP_OF
-from podium.model import Namespace, Node, Object, Pod, StorageClass
+from podium.model import Namespace, Node, Object, Pod, PodGroup, StorageClass
+from podium.model.pod_groups import Condition
 from podium.model.resources import pod_resources
 from podium.model.selectors import NO_SCHEDULE, any_tolerates
 from podium.plugins import IN_TREE
 from podium.plugins.node_affinity import NodeAffinity
-from podium.plugins.node_properties import NodeName, NodePorts
+from podium.plugins.node_name import NodeName
+from podium.plugins.node_ports import NodePorts
 from podium.plugins.node_resources_fit import NodeResourcesFit
 from podium.plugins.pod_topology_spread import PodTopologySpread
 from podium.plugins.storage.claims import WAIT_FOR_FIRST_CONSUMER
 from podium.rules import Rules, has_hint
 
 
-def pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
+def pod_changes(old: Pod, new: Pod, rules: Rules) -> list[ClusterEvent]:
     """The events for an update of a pod; a general one if no known part changed."""
     actions = []
     if old.metadata.labels != new.metadata.labels:
         actions.append(Action.UPDATE_POD_LABEL)
-    if _asks_for_less(old, new):
+    if _asks_for_less(old, new, rules):
         actions.append(Action.UPDATE_POD_SCALE_DOWN)
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
         actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
@@ -73,10 +76,10 @@ def object_change(old: Object | None, new: Object | None) -> ClusterEvent:
     return ClusterEvent(kind, Action.DELETE if new is None else Action.UPDATE, old, new)
 
 
-def _asks_for_less(old: Pod, new: Pod) -> bool:
+def _asks_for_less(old: Pod, new: Pod, rules: Rules) -> bool:
     if old.spec == new.spec and old.status == new.status:
         return False
-    before, after = pod_resources(old).used, pod_resources(new).used
+    before, after = pod_resources(old, rules).used, pod_resources(new, rules).used
     return any(amount > after.get(name, 0) for name, amount in before.items())
 
 
@@ -134,6 +137,8 @@ class Evict(NamedTuple):
     pod: Pod
     by: Pod
     node: str
+    group: PodGroup | None = None
+    """The group that `by` belongs to, if room is made for a whole group; `node` is empty then."""
 
 
 class Nominate(NamedTuple):
@@ -174,7 +179,16 @@ class Wait(NamedTuple):
     until: float
 
 
-Instruction = Bind | ChangeObject | Evict | Nominate | Unschedulable | Wait
+class SetCondition(NamedTuple):
+    """Write a condition to the status of a PodGroup; the loop expects the event of the update."""
+
+    pod: Pod
+    """The first pod of the group."""
+    group: PodGroup
+    condition: Condition
+
+
+Instruction = Bind | ChangeObject | Evict | Nominate | SetCondition | Unschedulable | Wait
 
 
 class PluginHints:
@@ -185,11 +199,15 @@ class PluginHints:
         self.goes_by_spec = IN_TREE.get(plugin.name) is type(plugin)
         """Whether pods with equal specs get the same answer: in-tree plugins read nothing else of a pod."""
         events = plugin.events_to_register()
-        rules = plugin.release_rules
-        if self.goes_by_spec and events is not None:
-            events = [each if has_hint(plugin.name, each.resource, rules) else each.without_hint for each in events]
+        self._events = None if events is None else self._of_release(events)
+
+    def _of_release(self, events: Sequence[EventHint]) -> Sequence[EventHint]:
+        """The events and hints as the plugin's release registers them."""
+        name, rules = self.plugin.name, self.plugin.release_rules
+        if self.goes_by_spec:
+            events = [each if has_hint(name, each.resource, rules) else each.without_hint for each in events]
         adds_taints = rules.taints_stand_for_added_nodes and not rules.node_events_are_as_registered
-        self._events = with_node_taints(events) if adds_taints and events is not None else events
+        return with_node_taints(events) if adds_taints else events
 
     def is_interested(self, event: ClusterEvent) -> bool:
         """Whether the plugin registered for this event."""
@@ -224,9 +242,7 @@ def pods_to_requeue_for_node(node: Node, cluster: Cluster, rules: Rules) -> Requ
     """Which waiting pods are told about a new or changed node: all (None) or, before hints, those that might fit it."""
     if rules.queueing_hints and rules.node_updates_name_their_part:
         return None
-    plugins = [plugin() for plugin in CHECKED]
-    for plugin in plugins:
-        plugin.release_rules = rules
+    plugins = [plugin.of_release(rules) for plugin in CHECKED]
     nodes = Nodes(cluster, np.array([cluster.rows[node.name]]))
     known: dict[PodInfo, bool] = {}
 

@@ -10,19 +10,12 @@ from functools import partial
 
 from podium.cluster import Cluster
 from podium.engine.decision import Diagnosis
-from podium.framework.plugin import (
-    ClusterEvent,
-    FilterPlugin,
-    PermitPlugin,
-    Plugin,
-    PreEnqueuePlugin,
-    PreFilterPlugin,
-    ReservePlugin,
-    WaitingPod,
-)
+from podium.framework.events import ClusterEvent, WaitingPod
+from podium.framework.plugin import FilterPlugin, PermitPlugin, Plugin, PreEnqueuePlugin, PreFilterPlugin, ReservePlugin
 from podium.framework.registry import Framework
 from podium.framework.status import SUCCESS, Status
 from podium.loop.events import ASSIGNED, TARGET, PluginHints, RequeueFilter, label_of, pod_changes
+from podium.loop.pod_groups import GroupQueue, QueuedGroup
 from podium.loop.queued_pod import (
     NEVER,
     WINDOW,
@@ -35,8 +28,9 @@ from podium.loop.queued_pod import (
     QueuedPod,
 )
 from podium.model import Pod
+from podium.model import PodGroup as PodGroupObject
 from podium.plugins import IN_TREE
-from podium.plugins.queue_and_bind import PrioritySort
+from podium.plugins.priority_sort import PrioritySort
 
 FLUSH_AFTER = 300.0
 """After this many seconds a pod is tried again even without an event."""
@@ -111,20 +105,21 @@ class UnschedulablePods:
         return self._waiting(self._groups.values())
 
     def _waiting(self, groups: Iterable[PodGroup]) -> list[tuple[float, QueuedPod]]:
-        return [(self._due(max(one.timestamp, one.flushed_at)), one) for group in groups for one in group.idle()]
+        return [(self.flush_time(max(one.timestamp, one.flushed_at)), one) for group in groups for one in group.idle()]
 
     def due(self, now: float) -> list[tuple[float, QueuedPod]]:
         """The pods that have waited too long, and the time when that was noticed, earliest first."""
-        groups = [group for group in self._groups.values() if self._due(group.earliest) <= now]
+        groups = [group for group in self._groups.values() if self.flush_time(group.earliest) <= now]
         found = [each for each in self._waiting(groups) if each[0] <= now]
         return sorted(found, key=lambda each: (each[0], each[1].number))
 
     def next_flush(self) -> float | None:
         """The time when the next pod has waited too long."""
         earliest = min([group.earliest for group in self._groups.values()], default=math.inf)
-        return None if earliest == math.inf else self._due(earliest)
+        return None if earliest == math.inf else self.flush_time(earliest)
 
-    def _due(self, since: float) -> float:
+    def flush_time(self, since: float) -> float:
+        """When a pod that has waited since a time has waited too long."""
         if since == math.inf:
             return since
         looks = math.floor((since + FLUSH_AFTER - self._start) / FLUSH_EVERY) + 1
@@ -172,7 +167,7 @@ class SchedulingQueue:
         self._frameworks, self._cluster, self.start = frameworks, cluster, start
         first = next(iter(frameworks.values()))
         (queue_sort,), self._rules = first.queue_sort, first.rules
-        self.active = Heap(queue_sort.sort_key)
+        self.active: Heap[QueuedPod] = Heap(queue_sort.sort_key)
         self._pops_early = self._rules.pops_from_backoff
         times = BackoffTimes(
             initial_backoff,
@@ -183,6 +178,15 @@ class SchedulingQueue:
         )
         self.backoff = BackoffQueue(times, queue_sort.sort_key)
         self.unschedulable = UnschedulablePods(start)
+        self._sort_key = queue_sort.sort_key
+        self.groups = GroupQueue(
+            times,
+            queue_sort.sort_key,
+            self.find_group,
+            self._passes_pre_enqueue,
+            checks_gates_before_backoff=self._pops_early,
+        )
+        """The PodGroups with waiting pods, where the release schedules groups."""
         self.in_flight = InFlight()
         self._moved_since_pop = False
         """Without hints: whether an event that any plugin registered for happened since the last `pop`."""
@@ -206,12 +210,13 @@ class SchedulingQueue:
 
     def __len__(self) -> int:
         """The number of waiting pods, without those in flight."""
-        return len(self.active) + len(self.backoff) + len(self.unschedulable)
+        return len(self.active) + len(self.backoff) + len(self.unschedulable) + len(self.groups)
 
     def __iter__(self) -> Iterator[QueuedPod]:
         yield from self.active
         yield from self.backoff
         yield from self.unschedulable
+        yield from self.groups
 
     def get(self, key: str) -> QueuedPod | None:
         """A waiting pod, by namespace/name."""
@@ -231,15 +236,25 @@ class SchedulingQueue:
         """Add a new pod: it is active, unless a plugin gates it."""
         self.arrivals += 1
         queued = QueuedPod(pod, self._cluster.info_of(pod), self.arrivals, now)
-        self._move_to_active(queued, POD_ADDED, now)
+        if self.is_member(pod):
+            self.groups.add(queued, now)
+        else:
+            self._move_to_active(queued, POD_ADDED, now)
         return queued
+
+    def is_member(self, pod: Pod) -> bool:
+        """Whether a pod is queued as part of its PodGroup."""
+        return pod.spec.scheduling_group is not None and self._rules.pod_groups
 
     def update(self, old: Pod, new: Pod, now: float) -> None:
         """Update a waiting pod; a pod that fitted nowhere may fit now."""
-        events = pod_changes(old, new)
+        events = pod_changes(old, new, self._rules)
         if new.key in self.in_flight:
             for event in events:
                 self.in_flight.note(event)
+            return
+        if self.is_member(old):
+            self._update_member(new, events, now)
             return
         if self.unschedulable.is_woken(new.key):
             self._bring(new.key, now)
@@ -264,9 +279,67 @@ class SchedulingQueue:
                 if new.key not in self.unschedulable:
                     break
 
+    def _update_member(self, new: Pod, events: list[ClusterEvent], now: float) -> None:
+        queued = self.groups.get(new)
+        if queued is None:
+            self.add(new, now)
+            return
+        queued.pod, queued.info = new, self._cluster.info_of(new)
+        self.groups.update(queued, now, lambda group: any(self._is_worth_for_group(group, each) for each in events))
+
     def remove(self, key: str) -> None:
         """Remove a pod that is gone, or was placed by another scheduler."""
         self.active.remove(key) or self.backoff.remove(key) or self.unschedulable.remove(key)
+
+    # -- groups ------------------------------------------------------------------------------------------------------
+
+    def note_group(self, old: PodGroupObject | None, new: PodGroupObject | None, now: float) -> None:
+        """A PodGroup was added (`old` is None), changed or deleted (`new` is None)."""
+        if not self._rules.pod_groups:
+            return
+        if old is None and new is not None:
+            self.groups.group_added(new, now)
+        elif new is not None:
+            self.groups.group_updated(new)
+        elif old is not None:
+            self.groups.group_deleted(old)
+
+    def find_group(self, key: str) -> PodGroupObject | None:
+        """A PodGroup by namespace/name."""
+        namespace, _, name = key.partition("/")
+        return self._cluster.store.of(PodGroupObject).get(name, namespace)
+
+    @property
+    def is_group_next(self) -> bool:
+        """Whether a group comes before all pods that `pop` could return."""
+        group = self.groups.active.first()
+        if group is None:
+            return False
+        pod = self.active.first()
+        if pod is None:
+            return True
+        return (self._sort_key(group), group.number) < (self._sort_key(pod), pod.number)
+
+    def pop_group(self) -> QueuedGroup | None:
+        """Take the next group if it comes before all pods; the caller must call `groups.put_back` for it, and `done` or
+        `put_back` for each of its pods.
+        """
+        group = self.groups.pop() if self.is_group_next else None
+        if group is not None:
+            for member in group.members:
+                self.in_flight.start(member.key)
+            self._moved_since_pop = False
+        return group
+
+    def _is_worth_for_group(self, group: QueuedGroup, event: ClusterEvent) -> bool:
+        """Whether an event may change the answer of a plugin that rejected one of the pods."""
+        return any(self._hinted(member, event) is not Strategy.SKIP for member in group.members)
+
+    def _is_worth_for_gated_group(self, group: QueuedGroup, event: ClusterEvent) -> bool:
+        """The same, for an event that the gating plugin registered."""
+        profile = group.members[0].pod.spec.scheduler_name
+        gating = self._interested_in(event, profile, frozenset((group.gating_plugin,)))
+        return (event.is_wildcard or bool(gating)) and self._is_worth_for_group(group, event)
 
     # -- pods are tried ----------------------------------------------------------------------------------------------
 
@@ -275,7 +348,9 @@ class SchedulingQueue:
         """Whether there is a pod to try now: an active pod or, if there is none, a pod whose backoff may be cut
         short.
         """
-        return bool(self.active or (self._pops_early and self.backoff.rejected) or self.woken_groups())
+        return bool(
+            self.active or self.groups.active or (self._pops_early and self.backoff.rejected) or self.woken_groups()
+        )
 
     def pop(self) -> QueuedPod | None:
         """Take the next pod to try; the caller must call `done` or `put_back` for it."""
@@ -293,7 +368,9 @@ class SchedulingQueue:
         return queued
 
     def first(self) -> QueuedPod | None:
-        """The pod that `pop` would return."""
+        """The pod that `pop` would return; None if there is none, or a group comes first."""
+        if self.groups.active and self.is_group_next:
+            return None
         if self.active:
             return self.active.first()
         return self.backoff.rejected.first() if self._pops_early else None
@@ -318,10 +395,10 @@ class SchedulingQueue:
 
     def first_position(self) -> Position | None:
         """The position of the pod that `pop` would return; woken pods may come before it."""
-        queued = self.first()
+        queued = self.groups.active.first() if self.groups.active and self.is_group_next else self.first()
         if queued is None:
             return None
-        until = NEVER if self.active else self.backoff.times.until(queued)
+        until = NEVER if isinstance(queued, QueuedGroup) or self.active else self.backoff.times.until(queued)
         return Position(until, -queued.pod.priority, queued.timestamp, queued.number)
 
     def reject_woken(
@@ -368,6 +445,10 @@ class SchedulingQueue:
         self._count_failure(queued, is_rejected=bool(queued.rejectors))
         queued.timestamp = now
         queued.flushed_at = NEVER
+        if self.is_member(queued.pod):
+            self.in_flight.done(queued.key)
+            self.groups.add(queued, now)
+            return
         strategy = self._strategy_for_returning(queued)
         self.in_flight.done(queued.key)
         self._requeue(queued, strategy, now, FAILED)
@@ -406,6 +487,8 @@ class SchedulingQueue:
             for queued in group.idle():
                 if only is None or only(queued):
                     self._requeue(queued, strategy, now, label_of(event, ASSIGNED))
+        if self.groups.gated:
+            self._move_groups(event, now, only)
         self.in_flight.note(event)
         if not self._rules.queueing_hints and not self._moved_since_pop:
             self._moved_since_pop = any(
@@ -413,6 +496,13 @@ class SchedulingQueue:
                 for of_profile in self._hints.values()
                 for hints in of_profile.values()
             )
+
+    def _move_groups(self, event: ClusterEvent, now: float, only: RequeueFilter | None) -> None:
+        def is_worth(group: QueuedGroup, event: ClusterEvent) -> bool:
+            is_told = only is None or any(map(only, group.members))
+            return is_told and self._is_worth_for_gated_group(group, event)
+
+        self.groups.move_all(event, now, is_worth)
 
     def activate(self, key: str, now: float) -> bool:
         """Try a pod next, whatever rejected it; returns whether it is active now."""
@@ -427,6 +517,8 @@ class SchedulingQueue:
                 continue
             self.active.push(queued)
             self.incoming[ACTIVE, BACKOFF_IS_OVER] += 1
+        if self.groups:
+            self.groups.flush(now, self.unschedulable.flush_time)
         for at, queued in self.unschedulable.due(now):
             self._moved_since_pop = True
             self.unschedulable.remove(queued.key)
@@ -438,7 +530,13 @@ class SchedulingQueue:
 
         For a period without events: a waiting pod is tried every `RETRY_EVERY` seconds.
         """
-        coming = self.active or self.unschedulable.woken() or len(self.backoff.rejected) or len(self.backoff.failed)
+        coming = (
+            self.active
+            or self.groups
+            or self.unschedulable.woken()
+            or len(self.backoff.rejected)
+            or len(self.backoff.failed)
+        )
         if coming or self.backoff.times.longest > FLUSH_AFTER:
             return
         for due, queued in self.unschedulable.waiting():
@@ -452,7 +550,11 @@ class SchedulingQueue:
 
     def next_flush(self) -> float | None:
         """The next time when `flush` has something to do; None if there is none without further events."""
-        times = (self.backoff.next_completion(), self.unschedulable.next_flush())
+        times = (
+            self.backoff.next_completion(),
+            self.unschedulable.next_flush(),
+            self.groups.next_flush(self.unschedulable.flush_time),
+        )
         return min((time for time in times if time is not None), default=None)
 
     # -- where pods go -----------------------------------------------------------------------------------------------
@@ -493,6 +595,12 @@ class SchedulingQueue:
         """Run the PreEnqueue plugins, first the one that gated the pod before; a gated pod is moved to the
         unschedulable pods.
         """
+        if self._passes_pre_enqueue(queued):
+            return True
+        self._put_aside(queued, event)
+        return False
+
+    def _passes_pre_enqueue(self, queued: QueuedPod) -> bool:
         plugins = self._frameworks[queued.pod.spec.scheduler_name].pre_enqueue
         if queued.gating_plugin:
             plugins = sorted(plugins, key=lambda plugin: plugin.name != queued.gating_plugin)
@@ -501,20 +609,25 @@ class SchedulingQueue:
             if status is not SUCCESS and status != SUCCESS:
                 queued.unschedulable_plugins |= {plugin.name}
                 queued.gating_plugin = plugin.name
-                self._put_aside(queued, event)
                 return False
         queued.gating_plugin = ""
         return True
 
     def _worth_requeueing(self, queued: QueuedPod, event: ClusterEvent) -> Strategy:
         """Whether an event may change the answer of the plugins that rejected the pod."""
+        if queued.is_gated and not event.is_wildcard:
+            profile = queued.pod.spec.scheduler_name
+            if not self._interested_in(event, profile, frozenset((queued.gating_plugin,))):
+                return Strategy.SKIP
+        return self._hinted(queued, event)
+
+    def _hinted(self, queued: QueuedPod, event: ClusterEvent) -> Strategy:
+        """The hints of the plugins that rejected the pod."""
         rejectors = queued.rejectors
         if not rejectors or event.is_wildcard:
             return Strategy.AFTER_BACKOFF
         strategy = Strategy.SKIP
         interested = self._interested_in(event, queued.pod.spec.scheduler_name, rejectors)
-        if queued.is_gated and all(hints.plugin.name != queued.gating_plugin for hints in interested):
-            return strategy
         waiting = WaitingPod(queued.pod, queued.info, self._cluster)
         for hints in interested:
             if hints.may_help(waiting, event):

@@ -9,7 +9,7 @@ import heapq
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from podium.cluster import PodInfo
 from podium.cluster.columns import Floats, Ints, Mask
 from podium.engine.decision import NO_PLUGINS, Diagnosis
 from podium.framework import Code, CycleState, Status
-from podium.framework.plugin import ClusterEvent
+from podium.framework.events import ClusterEvent
 from podium.model import Pod
 
 WINDOW = 1.0
@@ -76,6 +76,27 @@ class BackoffTimes:
             return until + self._window
         return self._start + math.ceil((until - self._start) / LOOK_EVERY) * LOOK_EVERY
 
+    # -- groups ----------------------------------------------------------------------------------------------------
+
+    def until_of_group(self, failures: int, size: int, timestamp: float) -> float:
+        """The window in which the backoff of a group of `size` pods ends; the limit grows with the square root of
+        that.
+        """
+        if not failures or not self._durations:
+            return NEVER
+        longest = self.longest * math.sqrt(size)
+        return self._begin(timestamp + min(self._durations[0] * 2.0 ** min(failures - 1, 60), longest))
+
+    def is_within(self, until: float, now: float) -> bool:
+        """Whether a backoff that ends in this window is still going on."""
+        return until >= self._begin(now)
+
+    def ends_at(self, until: float) -> float:
+        """The time of the check that notices the end of a backoff."""
+        if self._window or until == NEVER:
+            return until + self._window
+        return self._start + (math.floor((until - self._start) / LOOK_EVERY) + 1) * LOOK_EVERY
+
     def _begin(self, time: float) -> float:
         """The beginning of the window that contains a time."""
         return math.floor(time / self._window) * self._window if self._window else time
@@ -86,9 +107,9 @@ class BackoffQueue:
 
     def __init__(self, times: BackoffTimes, sort_key: Callable[[QueuedPod], Any]) -> None:
         self.times = times
-        self.rejected = Heap(lambda queued: (times.until(queued), sort_key(queued)))
+        self.rejected: Heap[QueuedPod] = Heap(lambda queued: (times.until(queued), sort_key(queued)))
         """Pods that plugins rejected: they may be popped early when no pod is active."""
-        self.failed = Heap(times.until)
+        self.failed: Heap[QueuedPod] = Heap(times.until)
         """Pods that had an error: they always wait."""
 
     def __len__(self) -> int:
@@ -193,13 +214,28 @@ class QueuedPod:
         return bool(self.gating_plugin)
 
 
-class Heap:
-    """Queued pods by namespace and name: the smallest key comes first; among equal keys, the pod that arrived first."""
+class Entity(Protocol):
+    """A pod or a group in the queue."""
 
-    def __init__(self, order: Callable[[QueuedPod], Any]) -> None:
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def number(self) -> int: ...
+
+
+E = TypeVar("E", bound=Entity)
+
+
+class Heap(Generic[E]):
+    """Pods or groups by namespace and name: the smallest key comes first; among equal keys, the one that arrived
+    first.
+    """
+
+    def __init__(self, order: Callable[[E], Any]) -> None:
         self._order = order
-        self._entries: list[tuple[Any, int, int, QueuedPod]] = []
-        self._versions: dict[str, tuple[int, QueuedPod]] = {}
+        self._entries: list[tuple[Any, int, int, E]] = []
+        self._versions: dict[str, tuple[int, E]] = {}
         self._pushed = 0
 
     def __len__(self) -> int:
@@ -208,21 +244,21 @@ class Heap:
     def __contains__(self, key: str) -> bool:
         return key in self._versions
 
-    def __iter__(self) -> Iterator[QueuedPod]:
+    def __iter__(self) -> Iterator[E]:
         """In the order they were pushed."""
         return (queued for _, queued in self._versions.values())
 
-    def get(self, key: str) -> QueuedPod | None:
+    def get(self, key: str) -> E | None:
         found = self._versions.get(key)
         return None if found is None else found[1]
 
-    def push(self, queued: QueuedPod) -> None:
+    def push(self, queued: E) -> None:
         """Add a pod, or update its position."""
         self._pushed += 1
         self._versions[queued.key] = self._pushed, queued
         heapq.heappush(self._entries, (self._order(queued), queued.number, self._pushed, queued))
 
-    def first(self) -> QueuedPod | None:
+    def first(self) -> E | None:
         """The next pod, without removing it."""
         while self._entries:
             _, _, version, queued = self._entries[0]
@@ -231,14 +267,14 @@ class Heap:
             heapq.heappop(self._entries)
         return None
 
-    def pop(self) -> QueuedPod | None:
+    def pop(self) -> E | None:
         queued = self.first()
         if queued is not None:
             heapq.heappop(self._entries)
             del self._versions[queued.key]
         return queued
 
-    def remove(self, key: str) -> QueuedPod | None:
+    def remove(self, key: str) -> E | None:
         found = self._versions.pop(key, None)
         return None if found is None else found[1]
 

@@ -17,6 +17,8 @@ from podium.errors import InputError
 from podium.manifests.defaults import PREEMPT_LOWER_PRIORITY, default_spec, rolling_update
 from podium.model.meta import Object, ObjectMeta
 from podium.model.objects import (
+    SCALED,
+    TEMPLATED,
     CronJob,
     DaemonSet,
     Deployment,
@@ -27,7 +29,6 @@ from podium.model.objects import (
     PersistentVolumeClaim,
     PriorityClass,
     ReplicaSet,
-    ReplicationController,
     RollingUpdate,
     StatefulSet,
     UpdateStrategy,
@@ -37,11 +38,8 @@ from podium.model.quantity import parse_quantity
 from podium.model.selectors import NOT_READY, UNREACHABLE
 
 T = TypeVar("T", bound=Object)
-Scaled = Deployment | ReplicaSet | ReplicationController | StatefulSet
 Manifest = Mapping[str, Any]
 
-SCALED = (Deployment, ReplicaSet, ReplicationController, StatefulSet)
-TEMPLATED = (*SCALED, DaemonSet)
 REPLICAS, TEMPLATE = "spec.replicas", "spec.template"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 NODE_IS_AWAY = (NOT_READY, UNREACHABLE)
@@ -112,32 +110,6 @@ def _is_whole(manifest: Manifest) -> bool:
     if not metadata.get("creationTimestamp"):
         return True
     return "restartPolicy" in ((spec.get("template") or {}).get("spec") or {})
-
-
-def scaled_to_bounds(objects: Iterable[Object], bound: str) -> dict[tuple[str, str, str], Object]:
-    """The workloads with HorizontalPodAutoscalers, scaled to the `max` or `min` that these allow.
-
-    By kind, namespace and name. A workload with 0 replicas stays: its autoscaler is switched off.
-    """
-    objects = list(objects)
-    workloads = {obj.identity: obj for obj in objects if isinstance(obj, SCALED)}
-    scaled: dict[tuple[str, str, str], Object] = {}
-    for autoscaler in objects:
-        if not isinstance(autoscaler, HorizontalPodAutoscaler):
-            continue
-        target = autoscaler.spec.scale_target_ref
-        workload = workloads.get((target.kind, autoscaler.namespace, target.name))
-        if workload is None or not workload.spec.replicas:
-            continue
-        least = 1 if autoscaler.spec.min_replicas is None else autoscaler.spec.min_replicas
-        wanted = autoscaler.spec.max_replicas if bound == "max" else least
-        if wanted != workload.spec.replicas:
-            scaled[workload.identity] = scaled_workload(workload, wanted)
-    return scaled
-
-
-def scaled_workload(workload: Scaled, replicas: int) -> Scaled:
-    return replace(workload, spec=replace(workload.spec, replicas=replicas))
 
 
 # -- what is stored ------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "ResourceClaimTemplate",
         "ResourceSlice",
     ),
-    "scheduling.k8s.io": ("PriorityClass",),
+    "scheduling.k8s.io": ("PodGroup", "PriorityClass"),
     "storage.k8s.io": ("CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment"),
 }
 """The kinds outside the core group. The same name in another group is another kind."""

@@ -43,6 +43,7 @@ from podium.model.pod import DEFAULT_SCHEDULER_NAME
 from podium.model.quantity import format_quantity, stored_resources
 from podium.model.resources import HUGE_PAGES, pod_requests
 from podium.model.selectors import with_label_keys_merged
+from podium.rules import NEWEST_RULES
 
 T = TypeVar("T")
 Labels = dict[str, str]
@@ -213,7 +214,9 @@ def _sum_of_containers(spec: PodSpec, side: str) -> ResourceList:
         containers=[asking(container) for container in spec.containers],
         init_containers=[asking(container) for container in spec.init_containers],
     )
-    return {name: format_quantity(amount) for name, amount in pod_requests(Pod(spec=asked)).items()}
+    # Every release sums up containers like this; they differ in pod-level requests and in resizes, which are not there.
+    summed = pod_requests(Pod(spec=asked), NEWEST_RULES)
+    return {name: format_quantity(amount) for name, amount in summed.items()}
 
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from podium.errors import InputError
 from podium.manifests._devices import FLAT_VERSIONS, from_flat_version, missing_claims, refused_fields
-from podium.manifests.apply import TEMPLATED, Applied, apply
+from podium.manifests.apply import Applied, apply
 from podium.manifests.checks import check, invalid_name, refused_by_api_server
 from podium.manifests.decode import (
     SCHEDULER_CONFIGURATION,
@@ -63,7 +63,7 @@ from podium.model import (
     StatefulSet,
     StorageClass,
 )
-from podium.model.objects import storage_class_of
+from podium.model.objects import TEMPLATED, storage_class_of
 from podium.wording import counted, listed
 
 _MOST_NAMED = 3

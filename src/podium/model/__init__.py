@@ -56,6 +56,7 @@ from podium.model.pod import (
     Volume,
     WeightedPodAffinityTerm,
 )
+from podium.model.pod_groups import PodGroup
 
 KINDS: dict[str, type[Object]] = {
     kind.__name__: kind
@@ -76,6 +77,7 @@ KINDS: dict[str, type[Object]] = {
         PersistentVolumeClaim,
         Pod,
         PodDisruptionBudget,
+        PodGroup,
         PriorityClass,
         ReplicaSet,
         ReplicationController,
@@ -123,6 +125,7 @@ __all__ = [
     "PodAffinity",
     "PodAffinityTerm",
     "PodDisruptionBudget",
+    "PodGroup",
     "PodSpec",
     "PodStatus",
     "PodTemplateSpec",

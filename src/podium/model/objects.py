@@ -115,6 +115,12 @@ class PersistentVolumeClaim(Object, frozen=True):
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+"""Annotations of a claim that is being bound or is bound."""
+
+
 def storage_class_of(item: PersistentVolumeClaim | PersistentVolume) -> str:
     """The storage class of a claim or volume, "" if it has none; the old annotation takes precedence."""
     return item.metadata.annotations.get(BETA_STORAGE_CLASS, item.spec.storage_class_name or "")
@@ -327,6 +333,15 @@ class CronJobSpec(Struct, frozen=True):
 
 class CronJob(Object, frozen=True):
     spec: CronJobSpec = CronJobSpec()
+
+
+Scaled = Deployment | ReplicaSet | ReplicationController | StatefulSet
+SCALED = (Deployment, ReplicaSet, ReplicationController, StatefulSet)
+"""The workloads with a number of replicas."""
+TEMPLATED = (*SCALED, DaemonSet)
+"""The workloads that replace their pods when their template changes."""
+WORKLOADS = (*TEMPLATED, Job)
+"""The workloads that own pods or ReplicaSets."""
 
 
 class CrossVersionObjectReference(Struct, frozen=True):

@@ -243,6 +243,12 @@ class PodResourceClaim(Struct, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+class PodSchedulingGroup(Struct, frozen=True):
+    """The PodGroup that a pod belongs to, in the pod's namespace."""
+
+    pod_group_name: str = ""
+
+
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
 
@@ -261,6 +267,7 @@ class PodSpec(Struct, frozen=True):
     tolerations: list[Toleration] = []
     topology_spread_constraints: list[TopologySpreadConstraint] = []
     scheduling_gates: list[PodSchedulingGate] = []
+    scheduling_group: PodSchedulingGroup | None = None
     resource_claims: list[PodResourceClaim] = []
     volumes: list[Volume] = []
     host_network: bool = False
@@ -330,6 +337,12 @@ class Pod(Object, frozen=True):
     def terminating(self) -> bool:
         return self.metadata.deletion_timestamp is not None
 
+    @property
+    def group_key(self) -> str:
+        """Namespace and name of the PodGroup that the pod belongs to; empty for a pod without one."""
+        group = self.spec.scheduling_group
+        return "" if group is None else f"{self.metadata.namespace}/{group.pod_group_name}"
+
 
 class PodTemplateSpec(Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
@@ -389,3 +402,13 @@ def has_objects_of_its_own(pod: Pod) -> bool:
 def is_placed(pod: Pod) -> bool:
     """Whether a pod occupies a node, or will once preemption has made room."""
     return bool(pod.spec.node_name or pod.status.nominated_node_name)
+
+
+def claim_name(pod: Pod, volume: Volume) -> str | None:
+    """The name of a volume's claim; None for a volume without a claim.
+
+    The claim of a generic ephemeral volume is named after the pod and the volume.
+    """
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return f"{pod.name}-{volume.name}" if volume.ephemeral is not None else None

@@ -16,7 +16,7 @@ from podium.errors import QuantityError
 from podium.model import Container, Node, Pod, Quantity, ResourceList, ResourceRequirements
 from podium.model.meta import NATIVE_DOMAIN, extended_resource_errors
 from podium.model.quantity import milli_value, parse_quantity, value
-from podium.rules import NEWEST_RULES, Rules
+from podium.rules import Rules
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -69,7 +69,7 @@ def csi_limit_key(driver: str) -> str:
     return _CSI_LIMIT + driver[:23] + sha1(driver.encode(), usedforsecurity=False).hexdigest()[:16]
 
 
-def pod_resources(pod: Pod, rules: Rules = NEWEST_RULES) -> PodResources:
+def pod_resources(pod: Pod, rules: Rules) -> PodResources:
     """The pod's resources in all ways of counting; cheap for pods with the same requests as earlier ones."""
     try:
         return _resources_of(_asks_of(pod, rules), rules)
@@ -77,7 +77,7 @@ def pod_resources(pod: Pod, rules: Rules = NEWEST_RULES) -> PodResources:
         raise error.at(f"pod {pod.key}") from None
 
 
-def pod_requests(pod: Pod, rules: Rules = NEWEST_RULES) -> dict[str, Fraction]:
+def pod_requests(pod: Pod, rules: Rules) -> dict[str, Fraction]:
     """The amounts of each resource that a pod needs, from its spec.
 
     The larger of the sum of its containers and sidecars and of any step of initialisation; replaced by the pod-level

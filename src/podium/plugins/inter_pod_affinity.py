@@ -18,9 +18,10 @@ from podium.config.plugin_args import InterPodAffinityArgs
 from podium.config.types import MAX_NODE_SCORE
 from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.fast_paths import ByNodeLabels, ForSomePods
+from podium.framework.obstacle import SpecPart
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from podium.framework.status import PASSED, SKIP, SKIPPED, SUCCESS, PreFilterResult, Status, Verdict
-from podium.framework.suggested_change import SpecPart, edit_pod, edit_running, evict_few, missing_labels, same_domain
+from podium.framework.suggested_change import edit_pod, edit_running, evict_few, missing_labels, same_domain
 from podium.model import LabelSelector, Namespace, Node, Pod
 from podium.model.objects import HOSTNAME
 from podium.model.pod import is_placed
@@ -131,7 +132,7 @@ class _SelectedPods:
 
 def pod_affinity_fixes(rejected: RejectedPod) -> Iterator[Change]:
     """Give the node a topology label that it lacks, or drop the pod's required affinity."""
-    keys = [term.topology_key for term in affinity_terms(rejected.pod).required_affinity]
+    keys = [term.topology_key for term in rejected.cluster.info_of(rejected.pod).terms.required_affinity]
     yield from missing_labels(rejected.cluster, rejected.node, keys)
     yield from _drop_terms(rejected.pod, "pod_affinity")
 
@@ -139,7 +140,7 @@ def pod_affinity_fixes(rejected: RejectedPod) -> Iterator[Change]:
 def anti_affinity_fixes(rejected: RejectedPod) -> Iterator[Change]:
     """Evict the pods that the pod's anti-affinity excludes, or drop the pod's required anti-affinity."""
     cluster = rejected.cluster
-    for term in affinity_terms(rejected.pod).required_anti_affinity:
+    for term in cluster.info_of(rejected.pod).terms.required_anti_affinity:
         yield from evict_few(_meant_by(term, cluster, same_domain(cluster, rejected.node, term.topology_key)))
     yield from _drop_terms(rejected.pod, "pod_anti_affinity")
 
@@ -150,7 +151,7 @@ def existing_anti_affinity_fixes(rejected: RejectedPod) -> Iterator[Change]:
     labels = cluster.namespace_labels(pod.namespace)
     carriers: dict[str, Pod] = {}
     for other, where in cluster.placed():
-        for term in affinity_terms(other).required_anti_affinity:
+        for term in cluster.info_of(other).terms.required_anti_affinity:
             value = cluster.node(where).metadata.labels.get(term.topology_key)
             here = rejected.node_labels.get(term.topology_key)
             if value is not None and value == here and term.matches(pod.namespace, pod.metadata.labels, labels):
@@ -479,7 +480,9 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         assert old is not None
         if self._avoids(terms.required_anti_affinity, old):
             return True
-        return looks_further and self._avoids(affinity_terms(old).required_anti_affinity, waiting.pod)
+        return looks_further and self._avoids(
+            affinity_terms(old, self.release_rules).required_anti_affinity, waiting.pod
+        )
 
     def _avoids(self, terms: tuple[Term, ...], pod: Pod) -> bool:
         """Whether anti-affinity terms exclude a pod, as the queueing hints check it."""

@@ -13,10 +13,12 @@ from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.columns import Ints
 from podium.config.plugin_args import NodeAffinityArgs
 from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
+from podium.framework.events import node_update
 from podium.framework.fast_paths import NormalizesByMax
-from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin, node_update
+from podium.framework.obstacle import SpecPart, unmet_label
+from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreScorePlugin
 from podium.framework.status import SKIP, SKIPPED, SUCCESS, PreFilterResult, Status, Verdict
-from podium.framework.suggested_change import SpecPart, edit_pod, label_node, set_args, unmet_label
+from podium.framework.suggested_change import edit_pod, label_node, set_args
 from podium.model import Node, NodeSelector, Pod, PodSpec, SelectorRequirement
 from podium.model import NodeAffinity as Affinity
 from podium.model.selectors import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
@@ -22,10 +23,12 @@ from podium.config.plugin_args import (
 )
 from podium.config.types import MAX_NODE_SCORE
 from podium.framework import Action, Change, EventHint, Obstacle, PodView, RejectedNodes, RejectedPod, WaitingPod
-from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin, node_update
+from podium.framework.events import node_update
+from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from podium.framework.pod_group_points import Assignment, Placement, PlacementScorePlugin
 from podium.framework.status import PASSED, SUCCESS, PreFilterResult, Status, Verdict
-from podium.framework.suggested_change import ChangeTarget, edit_pod, evict, evictable
-from podium.model import Container, DeviceClass, Node, Pod, ResourceRequirements
+from podium.framework.suggested_change import LOWER_REQUEST, ChangeTarget, edit_pod, evict, evictable
+from podium.model import Container, DeviceClass, Node, Pod, PodGroup, ResourceRequirements
 from podium.model.pod import is_placed
 from podium.model.quantity import MAX_INT64, format_quantity, int64, parse_quantity
 from podium.model.resources import (
@@ -58,7 +61,7 @@ def resource_obstacles(
 ) -> dict[str, list[Obstacle]]:
     """The missing amount of each resource on each node; ignored resources are left out."""
     cluster, found = rejected.cluster, {}
-    requests = {PODS: 1, **pod_resources(rejected.pod).requests}
+    requests = {PODS: 1, **cluster.info_of(rejected.pod).resources.requests}
     for node in rejected.statuses:
         info = NodeInfo(cluster, cluster.rows[node])
         found[node] = [
@@ -88,7 +91,7 @@ def resource_fixes(rejected: RejectedPod) -> Iterator[Change]:
     """Free resources on the node, evict pods from it, or lower the pod's requests."""
     node, cluster = rejected.node, rejected.cluster
     info = NodeInfo(cluster, cluster.rows[node])
-    requests = pod_resources(rejected.pod).requests
+    requests = cluster.info_of(rejected.pod).resources.requests
     missing = {
         name: amount - (info.allocatable(name) - info.requested(name))
         for name, amount in requests.items()
@@ -102,7 +105,7 @@ def resource_fixes(rejected: RejectedPod) -> Iterator[Change]:
         yield from _evictions(cluster, node, missing | ({PODS: 1} if full else {}))
     if missing and not full:
         left = {name: max(info.allocatable(name) - info.requested(name), 0) for name in missing}
-        yield lower_requests(rejected.pod, left)
+        yield lower_requests(rejected.pod, left, cluster.rules)
 
 
 def _evictions(cluster: Cluster, node: str, missing: Mapping[str, int]) -> Iterator[Change]:
@@ -110,21 +113,21 @@ def _evictions(cluster: Cluster, node: str, missing: Mapping[str, int]) -> Itera
     important first.
     """
     candidates = evictable(cluster, node)
-    enough = [pod for pod in candidates if _covers([pod], missing)]
+    enough = [pod for pod in candidates if _covers([pod], missing, cluster)]
     for pod in enough[:MOST_ALTERNATIVES]:
         yield evict([pod])
     if not enough:
         chosen: list[Pod] = []
         for pod in candidates:
-            if not _covers(chosen, missing):
+            if not _covers(chosen, missing, cluster):
                 chosen.append(pod)
-        needed = [pod for pod in chosen if not _covers([each for each in chosen if each is not pod], missing)]
-        if needed and len(needed) <= MOST_EVICTED and _covers(needed, missing):
+        needed = [pod for pod in chosen if not _covers([each for each in chosen if each is not pod], missing, cluster)]
+        if needed and len(needed) <= MOST_EVICTED and _covers(needed, missing, cluster):
             yield evict(needed)
 
 
-def _covers(pods: list[Pod], missing: Mapping[str, int]) -> bool:
-    freed = [pod_resources(pod).used | {PODS: 1} for pod in pods]
+def _covers(pods: list[Pod], missing: Mapping[str, int], cluster: Cluster) -> bool:
+    freed = [cluster.info_of(pod).resources.used | {PODS: 1} for pod in pods]
     return all(sum(each.get(name, 0) for each in freed) >= amount for name, amount in missing.items())
 
 
@@ -132,45 +135,46 @@ def free(node: str, missing: Mapping[str, int]) -> Change:
     """Lower the requests of pods on the node, the least important first, until this much is free."""
 
     def apply(to: ChangeTarget) -> None:
+        rules = to.cluster.rules
         for name, amount in missing.items():
             left = amount
             for pod in evictable(to.cluster, node):
                 current = to.cluster.find_pod(pod.key)
                 if left > 0 and current is not None:
-                    before = pod_resources(current[0]).used.get(name, 0)
-                    lower = partial(_lowered, resource=name, to=max(before - left, 0))
-                    left -= before - pod_resources(lower(current[0])).used.get(name, 0)
+                    before = pod_resources(current[0], rules).used.get(name, 0)
+                    lower = partial(_lowered, resource=name, to=max(before - left, 0), rules=rules)
+                    left -= before - pod_resources(lower(current[0]), rules).used.get(name, 0)
                     to.edit_running(pod.key, lower)
 
     amounts = joined([f"{amount_text(name, amount)} {name}" for name, amount in missing.items()])
     return Change("free", f"free {amounts} on {node}", (f"node/{node}",), 3 * len(missing), apply)
 
 
-def lower_requests(pod: Pod, to: Mapping[str, int]) -> Change:
+def lower_requests(pod: Pod, to: Mapping[str, int], rules: Rules) -> Change:
     """Lower the pod's requests to these amounts."""
 
     def edit(before: Pod) -> Pod:
         for name, amount in to.items():
-            before = _lowered(before, name, amount)
+            before = _lowered(before, name, amount, rules)
         return before
 
-    requests = pod_resources(pod).requests
+    requests = pod_resources(pod, rules).requests
     parts = [
         f"lower the pod's {name} request from {amount_text(name, requests[name])} to {amount_text(name, amount)}"
         if amount
         else f"drop the pod's {name} request"
         for name, amount in to.items()
     ]
-    return edit_pod("lower-request", joined(parts), pod, 4 * len(to), edit)
+    return edit_pod(LOWER_REQUEST, joined(parts), pod, 4 * len(to), edit)
 
 
-def _lowered(pod: Pod, resource: str, to: int) -> Pod:
+def _lowered(pod: Pod, resource: str, to: int, rules: Rules) -> Pod:
     """Lower a pod's request for a resource to `to`, in scheduler units: the pod-level request, then container by
     container.
     """
 
     def excess() -> int:
-        return pod_resources(pod).requests.get(resource, 0) - to
+        return pod_resources(pod, rules).requests.get(resource, 0) - to
 
     if excess() > 0 and pod.spec.resources is not None:
         pod = replace(pod, spec=replace(pod.spec, resources=_less_by(pod.spec.resources, resource, excess())))
@@ -260,7 +264,7 @@ def asked_resources(resources: Iterable[Counted], requests: Mapping[str, int]) -
     ]
 
 
-class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PlacementScorePlugin):
     """Reject nodes without room for the pod's requests; score by how much of a node is, or would be, in use.
 
     An extended resource that a node lacks and that has a device class is left to DynamicResources.
@@ -405,6 +409,28 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return 0
         return total // weights if self._curve is None else int(round_half_away(np.array(total / weights)))
 
+    def score_placement(
+        self, group: PodGroup, placement: Placement, assigned: Sequence[Assignment], cluster: Cluster
+    ) -> int:
+        """How much of the placement's nodes would be in use, whatever the profile's strategy.
+
+        Pod-level requests of the group's pods are not read.
+        """
+        requests: Counter[str] = Counter()
+        for pod in (each.pod for each in assigned):
+            plain = pod if pod.spec.resources is None else replace(pod, spec=replace(pod.spec, resources=None))
+            requests.update(pod_resources(plain, self.release_rules).score_requests)
+        nodes = [NodeInfo(cluster, row).amounts for row in placement.rows.tolist()]
+        total = weights = 0
+        for name, amount, weight in asked_resources(self._counted, requests):
+            offering = [amounts for amounts in nodes if amounts.allocatable.get(name, 0)]
+            capacity = sum(amounts.allocatable[name] for amounts in offering)
+            if capacity:
+                used = amount + sum(amounts.non_zero.get(name, 0) for amounts in offering)
+                total += weight * (min(used, capacity) * MAX_NODE_SCORE // capacity)
+                weights += weight
+        return total // weights if weights else 0
+
     def _asked(self, state: CycleState, pod: Pod, cluster: Cluster) -> list[ScoredRequest]:
         """The result of PreScore; computed now if the profile leaves out PreScore."""
         if self._score_key not in state:
@@ -456,7 +482,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return True
         if not new.spec.node_name:
             return False
-        before, after = pod_resources(old).used, pod_resources(new).used
+        rules = self.release_rules
+        before, after = pod_resources(old, rules).used, pod_resources(new, rules).used
         wanted = waiting.info.resources.requests
         return any(amount and before.get(name, 0) > after.get(name, 0) for name, amount in wanted.items())
 

@@ -13,7 +13,7 @@ from podium.answers import Capacity, Fits, NodeMix, NodesNeeded
 from podium.answers.capacity import Devices, DeviceState, DeviceStatus
 from podium.model import Pod
 from podium.model.quantity import format_quantity, parse_quantity, value
-from podium.model.resources import CPU, MEMORY, is_scalar_resource, pod_resources
+from podium.model.resources import CPU, MEMORY, is_scalar_resource
 from podium.present import API_VERSION, to_csv
 from podium.present.explanation import NAMED, TOP, WIDTH, rejections, summarized
 from podium.present.text import (
@@ -165,7 +165,7 @@ def _totals(answer: Capacity) -> Counter[str]:
 
 def _asked_for(answer: Capacity) -> list[str]:
     """The resources that the templates request: cpu and memory first."""
-    names = {name for fits in answer.fits for name in pod_resources(fits.template).requests}
+    names = {name for fits in answer.fits for name in answer.cluster.info_of(fits.template).resources.requests}
     return [*(name for name in (CPU, MEMORY) if name in names), *sorted(names - {CPU, MEMORY})]
 
 

@@ -1,12 +1,10 @@
-"""Renders one decision (the scores and reasons behind it, what preemption considered) and the answer of why-not: as
-text and tables, as a document, as CSV.
-"""
+"""Renders one decision, the scores and reasons behind it and what preemption considered: as text, document and CSV."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -14,17 +12,13 @@ from podium.config.profiles import check_profile
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import Eviction, Scored, lead, not_looked_at, ranking, runner_up, scored, why, why_finished
 from podium.engine.dry_runs import Candidate
+from podium.framework.obstacle import Obstacle, RejectedNodes
 from podium.framework.status import Status
-from podium.framework.suggested_change import Obstacle, RejectedNodes
 from podium.model import Pod
 from podium.plugins.storage.storage_detail import claims_detail
 from podium.present import API_VERSION, to_csv
-from podium.present.text import Column, Line, Sentence, fitting, flowing, styled, table, table_with_text, wrapped
+from podium.present.text import Column, Line, fitting, styled, table, table_with_text, wrapped
 from podium.wording import counted, joined, listed
-
-if TYPE_CHECKING:
-    from podium.answers import WhyNot
-
 
 K = TypeVar("K", bound=Hashable)
 
@@ -572,87 +566,6 @@ def to_rows(explained: Explained) -> str:
     for node, status in decision.rejected.items():
         rows.append((node, "rejected", "", *blank, status.plugin, status.code.value, "; ".join(status.reasons)))
     return to_csv(("node", "result", "total", *parts, "rejected by", "code", "reasons"), rows)
-
-
-def why_not_lines(answer: WhyNot, *, width: int = WIDTH) -> list[Line]:
-    """Where the pod goes, what keeps it off the node, and which changes would send it there."""
-    lines = flowing(why_not_sentences(answer), width)
-    if answer.blockers and not answer.decision.error:
-        lines += [Line(""), Line(f"WHAT KEEPS IT OFF {answer.node}", "bold")]
-        for status in answer.blockers:
-            lines += wrapped(why(status), width, first="  ", then="    ")
-            if obstacles := answer.obstacles.get(status.plugin):
-                lines += wrapped(obstacle_text(obstacles), width, first="    ", then="      ")
-    elif answer.behind_by_plugin:
-        lines += [Line(""), *_compared_score_lines(answer)]
-    if not answer.goes_there:
-        lines += [Line(""), *_suggestion_lines(answer, width)]
-    return lines
-
-
-def why_not_sentences(answer: WhyNot) -> list[Sentence]:
-    """Where the pod goes, and whether it fits on the node."""
-    first, *others = _words(answer)
-    return [Sentence(first, "green" if answer.goes_there else "red"), *map(Sentence, others)]
-
-
-def _words(answer: WhyNot) -> Iterator[str]:
-    decision, node = answer.decision, answer.node
-    if answer.goes_there:
-        yield f"Pod {answer.pod} goes to {node}: nothing keeps it off."
-        return
-    if decision.error:
-        yield f"Pod {answer.pod} cannot be decided: {decision.error}."
-        return
-    if decision.node is None:
-        yield f"Pod {answer.pod} does not go to {node}: it fits on no node."
-        return
-    yield f"Pod {answer.pod} goes to {decision.node}, not to {node}."
-    if answer.behind is not None:
-        place = ranking(decision).index(node) + 1
-        if answer.behind:
-            points = f"with {counted(decision.totals[node], 'point')}, {answer.behind:,} behind"
-            yield f"It fits on {node} too, number {place:,} of {len(decision.feasible):,} {points}."
-        else:
-            yield f"It fits on {node} too, which has as many points: the tie was broken the other way."
-
-
-def _compared_score_lines(answer: WhyNot) -> list[Line]:
-    """Per plugin, the points of the chosen node and of this node."""
-    chosen, plugins = answer.decision.node or "", answer.behind_by_plugin
-    scores = {one.plugin: one.weighted for one in answer.decision.scores} | dict(answer.decision.extender_scores)
-    columns = [
-        Column("PLUGIN", list(plugins), right=False),
-        Column(chosen, [str(scores[plugin][chosen]) for plugin in plugins]),
-        Column(answer.node, [str(scores[plugin][answer.node]) for plugin in plugins]),
-        Column("DIFFERENCE", [f"{-points:+}" for points in plugins.values()]),
-    ]
-    return styled(table(columns), ["bold", *[""] * len(plugins)])
-
-
-def _suggestion_lines(answer: WhyNot, width: int) -> Iterator[Line]:
-    if not answer.suggestions:
-        yield Line("No change was found that sends it there.", "red")
-        return
-    yield Line("ANY ONE OF THESE SENDS IT THERE", "bold")
-    for number, suggestion in enumerate(answer.suggestions, 1):
-        first = f"{number:>3}. "
-        yield from wrapped(suggestion.text, width, first=first, then=" " * len(first))
-
-
-def why_not_document(answer: WhyNot) -> dict[str, Any]:
-    """The answer as plain data, of kind WhyNot."""
-    return {"apiVersion": API_VERSION, "kind": "WhyNot", **answer.to_dict()}
-
-
-def why_not_rows(answer: WhyNot) -> str:
-    """The suggestions as CSV, a row per change."""
-    rows = [
-        (number, change.kind, " ".join(change.on), change.text)
-        for number, suggestion in enumerate(answer.suggestions, 1)
-        for change in suggestion.changes
-    ]
-    return to_csv(("suggestion", "kind", "on", "change"), rows)
 
 
 def devices_given(details: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from podium.answers import WhyNot
+from podium.answers import ClosestNode, WhyNot, WhyNowhere
 from podium.answers.audit import Audit, Audited, Finding
 from podium.answers.capacity import Capacity, NodesNeeded
 from podium.answers.compare import Comparison
@@ -26,16 +26,7 @@ from podium.present import simulation as simulation_text
 from podium.present import to_yaml
 from podium.present import tuning as tuning_text
 from podium.present.comparison import because, measures_shown
-from podium.present.explanation import (
-    NO_OBSTACLES,
-    Explained,
-    Obstacles,
-    notes,
-    obstacle_text,
-    silent_plugins,
-    why_not_sentences,
-    words,
-)
+from podium.present.explanation import NO_OBSTACLES, Explained, Obstacles, notes, obstacle_text, silent_plugins, words
 from podium.present.html import (
     Cell,
     Heading,
@@ -56,6 +47,7 @@ from podium.present.simulation import outcome
 from podium.present.text import Sentence, amount, share
 from podium.present.upgrade import counts_by_kind, places
 from podium.present.upgrade import sentences as upgrade_sentences
+from podium.present.why_not import texts_with_nodes, why_not_sentences, why_nowhere_sentences
 from podium.wording import counted, listed
 
 _LEGEND = "Weighted scores. The darker, the more of a plugin's points; each plugin has its own scale."
@@ -76,15 +68,39 @@ def explanation_page(explained: Explained) -> str:
 
 def why_not_page(answer: WhyNot) -> str:
     """What keeps a pod off a node, which changes would send it there, and the current decision."""
+    texts = [each.text for each in answer.suggestions]
     return page(
         f"Why {answer.pod} does not go to {answer.node}" if not answer.goes_there else f"{answer.pod} on {answer.node}",
         _alone(why_not_sentences(answer)),
         _blockers(answer),
         _behind(answer),
-        _suggestions(answer),
+        None if answer.goes_there else _suggestions("Any one of these sends it there", texts),
         *decision_sections(answer.decision),
         good=answer.goes_there,
     )
+
+
+def why_nowhere_page(answer: WhyNowhere) -> str:
+    """That a pod fits nowhere, the nodes it comes closest to, which changes would let it run, and the decision."""
+    return page(
+        f"Why {answer.pod} does not run" if not answer.runs else f"{answer.pod} runs",
+        _alone(why_nowhere_sentences(answer)),
+        _closest(answer.closest),
+        None if answer.runs else _suggestions("Any one of these lets it run", texts_with_nodes(answer)),
+        *decision_sections(answer.decision),
+        good=answer.runs,
+    )
+
+
+def _closest(nodes: Sequence[ClosestNode]) -> Markup | None:
+    if not nodes:
+        return None
+    rows = [
+        (each.node, why(status), obstacle_text(each.obstacles.get(status.plugin, ())))
+        for each in nodes
+        for status in each.blockers
+    ]
+    return section("The closest nodes", table(["Node", "Rejected by", "In the way"], rows))
 
 
 def decision_sections(decision: Decision, obstacles: Obstacles = NO_OBSTACLES) -> list[Markup | None]:
@@ -153,12 +169,9 @@ def _tone(points: int) -> str:
     return "bad-cell" if points < 0 else "chosen"
 
 
-def _suggestions(answer: WhyNot) -> Markup | None:
-    if answer.goes_there:
-        return None
-    items = [element("li", suggestion.text) for suggestion in answer.suggestions]
-    content = element("ol", *items) if items else element("p", "No change was found that sends it there.")
-    return section("Any one of these sends it there", content)
+def _suggestions(title: str, texts: Sequence[str]) -> Markup:
+    items = [element("li", text) for text in texts]
+    return section(title, element("ol", *items) if items else element("p", "No change was found."))
 
 
 def simulation_page(simulation: Simulation, changes: Sequence[ChangedObject] = ()) -> str:

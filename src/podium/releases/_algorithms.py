@@ -21,7 +21,8 @@ from podium.framework import CycleState, Plugin, Registry
 from podium.framework.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugin, ReservePlugin, ScorePlugin
 from podium.model import Pod
 from podium.model.pod import DEFAULT_SCHEDULER_NAME
-from podium.plugins.queue_and_bind import DefaultBinder, PrioritySort
+from podium.plugins.default_binder import DefaultBinder
+from podium.plugins.priority_sort import PrioritySort
 from podium.releases._predicates import (
     CheckNodeCondition,
     CheckNodeDiskPressure,
@@ -85,7 +86,7 @@ from podium.releases.priorities import (
     ResourceLimitsPriority,
     TaintTolerationPriority,
 )
-from podium.releases.rules import FIRST_DEFAULT_PRIORITIES, V1_8, V1_14, OldReleaseRules, of_release
+from podium.releases.rules import FIRST_DEFAULT_PRIORITIES, OLDEST_RULES, V1_8, V1_14, OldReleaseRules, of_release
 
 PREDICATE_ORDER = (
     *("CheckNodeCondition", "CheckNodeUnschedulable", "GeneralPredicates", "HostName", "PodFitsHostPorts"),
@@ -230,7 +231,14 @@ def configure(
     profile, registry = _profile(choice, catalog, own, bool(extenders))
     config = KubeSchedulerConfiguration(profiles=(profile,), extenders=extenders)
     warnings = policy.warnings if policy else ()
-    return Setup(config=config, registry=registry, behaviour=behaviour, effective=effective, warnings=warnings)
+    return Setup(
+        config=config,
+        registry=registry,
+        rules=OLDEST_RULES,
+        behaviour=behaviour,
+        effective=effective,
+        warnings=warnings,
+    )
 
 
 def _policy_problems(catalog: Catalog, policy: Policy) -> list[str]:

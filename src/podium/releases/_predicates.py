@@ -13,16 +13,9 @@ from podium.cluster.columns import Interned, Mask
 from podium.cluster.pods import ANY_IP, HostPort
 from podium.errors import SelectorError
 from podium.framework import CycleState, Status, Verdict
+from podium.framework.obstacle import Obstacle, RejectedNodes, SpecPart
 from podium.framework.plugin import PodView
-from podium.framework.suggested_change import (
-    Change,
-    Obstacle,
-    RejectedNodes,
-    RejectedPod,
-    SpecPart,
-    label_node,
-    uncordon,
-)
+from podium.framework.suggested_change import Change, RejectedPod, label_node, uncordon
 from podium.model import Node, Pod, PodSpec, Taint
 from podium.model.quantity import parse_quantity
 from podium.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended_resource
@@ -39,19 +32,11 @@ from podium.model.selectors import (
     untolerated,
 )
 from podium.plugins.node_affinity import node_affinity_fixes, node_affinity_obstacles
-from podium.plugins.node_properties import (
-    conflicts,
-    cordon_fixes,
-    cordon_obstacles,
-    node_name_fixes,
-    node_name_obstacles,
-    not_named_by,
-    port_fixes,
-    port_obstacles,
-    taint_fixes,
-    taint_obstacles,
-)
+from podium.plugins.node_name import node_name_fixes, node_name_obstacles, not_named_by
+from podium.plugins.node_ports import conflicts, port_fixes, port_obstacles
 from podium.plugins.node_resources_fit import resource_fixes, resource_obstacles
+from podium.plugins.node_unschedulable import cordon_fixes, cordon_obstacles
+from podium.plugins.taint_toleration import taint_fixes, taint_obstacles
 from podium.releases.priorities import NodeLabelArgs, pod_usage, usage_of
 from podium.releases.rules import (
     DISK_PRESSURE,

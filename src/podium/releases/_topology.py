@@ -15,9 +15,10 @@ from podium.cluster.columns import Floats, Interned, Ints, Mask
 from podium.config.plugin_args import PodTopologySpreadArgs
 from podium.errors import SelectorError
 from podium.framework import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, ScorePlugin, Status, Verdict
+from podium.framework.obstacle import SpecPart
 from podium.framework.plugin import PodView, PreScorePlugin
 from podium.framework.status import PASSED, SKIPPED, SUCCESS
-from podium.framework.suggested_change import Change, RejectedPod, SpecPart
+from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import (
     LabelSelector,
     Pod,
@@ -30,7 +31,8 @@ from podium.model import (
 from podium.model.objects import BETA_REGION, BETA_ZONE, REGION, ZONE
 from podium.model.selectors import Labels, Requirement, Selector, label_selector, match_labels, required_node_affinity
 from podium.plugins.inter_pod_affinity import InterPodAffinity, existing_terms, own_terms
-from podium.plugins.pod_topology_spread import HARD, NO_PODS, SOFT, pod_services, topology_spread_fixes
+from podium.plugins.pod_topology_spread import topology_spread_fixes
+from podium.plugins.topology_spread_constraints import HARD, NO_PODS, SOFT, pod_services
 from podium.releases.rules import (
     AFFINITY_RULES,
     ANTI_AFFINITY_RULES,

@@ -28,14 +28,14 @@ from podium.model import (
     Pod,
     StorageClass,
 )
-from podium.model.objects import BETA_REGION, BETA_ZONE, ObjectReference, storage_class_of
+from podium.model.objects import BETA_REGION, BETA_ZONE, SELECTED_NODE, ObjectReference, storage_class_of
 from podium.model.pod import Volume
 from podium.model.quantity import parse_quantity
 from podium.model.resources import ATTACHABLE_VOLUMES, csi_limit_key
 from podium.model.selectors import label_selector, node_term, node_terms
+from podium.plugins.storage.attached_volumes import INSTANCE_TYPE, NITRO, NITRO_LIMIT, STABLE_INSTANCE_TYPE
 from podium.plugins.storage.claims import (
     NO_PROVISIONER,
-    SELECTED_NODE,
     ForPodsWithVolumes,
     claim_not_found,
     is_bound_to,
@@ -43,17 +43,7 @@ from podium.plugins.storage.claims import (
     volume_not_found,
     waits_for_consumer,
 )
-from podium.plugins.storage.node_volume_limits import (
-    AZURE_DISK,
-    CINDER,
-    EBS,
-    GCE_PD,
-    INSTANCE_TYPE,
-    NITRO,
-    NITRO_LIMIT,
-    STABLE_INSTANCE_TYPE,
-    Disk,
-)
+from podium.plugins.storage.in_tree_volume_limits import AZURE_DISK, CINDER, EBS, GCE_PD, Disk
 from podium.releases.rules import (
     DISK_CONFLICT,
     MAX_VOLUMES,

@@ -34,7 +34,8 @@ from podium.framework.plugin import QueuedPod, QueueSortPlugin, points_of
 from podium.model import Pod, TopologySpreadConstraint
 from podium.model.meta import qualified_name_errors
 from podium.model.pod import DEFAULT_SCHEDULER_NAME
-from podium.plugins.queue_and_bind import DefaultBinder, PrioritySort
+from podium.plugins.default_binder import DefaultBinder
+from podium.plugins.priority_sort import PrioritySort
 from podium.releases import _predicates as predicates
 from podium.releases import _volume_predicates as volume_predicates
 from podium.releases import priorities
@@ -57,7 +58,7 @@ from podium.releases.policy import (
     serving,
     shape_problem,
 )
-from podium.releases.rules import FIRST_DEFAULT_PRIORITIES, V1_18, of_release
+from podium.releases.rules import FIRST_DEFAULT_PRIORITIES, OLDEST_RULES, V1_18, of_release
 
 
 class FirstInFirstOut(QueueSortPlugin):
@@ -421,7 +422,14 @@ def set_up(
         profiles=tuple(built), percentage_of_nodes_to_score=percentage, extenders=in_call_order(extenders)
     )
     passed_over = tuple(dict.fromkeys((*warnings, *problems.warnings)))
-    return Setup(config=config, registry=registry, behaviour=behaviour, effective=effective, warnings=passed_over)
+    return Setup(
+        config=config,
+        registry=registry,
+        rules=OLDEST_RULES,
+        behaviour=behaviour,
+        effective=effective,
+        warnings=passed_over,
+    )
 
 
 def _check_points(plugins: EnabledPlugins, own: Registry, problems: Problems) -> None:

@@ -25,15 +25,9 @@ from podium.model import Container, Node, NodeSelectorTerm, Pod, PodSpec, Resour
 from podium.model.quantity import milli_value, parse_quantity, value
 from podium.model.resources import CPU, DEFAULT_REQUESTS, EPHEMERAL_STORAGE, HUGE_PAGES, MEMORY, is_scalar_resource
 from podium.model.selectors import node_term
+from podium.plugins.image_locality import LEAST, MOST_PER_CONTAINER, image_fixes, normalized_image_name
 from podium.plugins.node_affinity import preference_fixes
-from podium.plugins.node_properties import (
-    LEAST,
-    MOST_PER_CONTAINER,
-    TaintToleration,
-    image_fixes,
-    normalized_image_name,
-    preferred_taint_fixes,
-)
+from podium.plugins.taint_toleration import TaintToleration, preferred_taint_fixes
 from podium.releases.rules import OfRelease, OldReleaseRules
 
 # -- requests and usage ------------------------------------------------------------------------------------------------

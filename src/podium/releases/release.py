@@ -16,9 +16,7 @@ from podium.plugins import IN_TREE
 from podium.releases._algorithms import Catalog, configure, v1_8_catalog, v1_14_catalog
 from podium.releases.framework_v118 import V1ALPHA2, configure_policy, configure_v1alpha2, provider_priorities
 from podium.releases.policy import API_VERSION, KIND, is_policy, legacy_dict, parse_policy
-from podium.releases.rules import V1_8, V1_14, V1_18, OldReleaseRules
-from podium.rules import rules_of
-from podium.rules.gates import RELEASE_NAMES
+from podium.releases.rules import OLDEST_RULES, V1_8, V1_14, V1_18, OldReleaseRules
 
 
 class UnscaledExtender(Extender):
@@ -73,7 +71,7 @@ class OldRelease(Release):
         setup = self.configure(document, self.behaviour, options, registry)
         ways = {"registry": setup.registry, "behaviour": setup.behaviour, "effective": setup.effective}
         config = LegacyConfiguration(**{**vars(setup.config), "old_release": self.name, **ways})
-        return replace(setup, config=config, rules=self.rules)
+        return replace(setup, config=config)
 
     def _set_up_again(self, config: LegacyConfiguration) -> Setup:
         if config.old_release != self.name:
@@ -108,9 +106,6 @@ def _algorithms(rules: OldReleaseRules, catalog: Callable[[Mapping[str, bool]], 
 
     return read
 
-
-OLDEST_RULES = rules_of(RELEASE_NAMES[0])
-"""The rules for in-tree code that old and current releases share."""
 
 V1_8_FIT_ERROR = FitError("No nodes are available that match all of the predicates:", "{reason} ({count})")
 

@@ -14,8 +14,13 @@ from podium.cluster.columns import Mask
 from podium.framework import SUCCESS, CycleState, FilterPlugin, Plugin, PodView, Status, Verdict
 from podium.framework.fast_paths import ForSomePods
 from podium.model import Pod
+from podium.rules import rules_of
+from podium.rules.gates import RELEASE_NAMES
 
 P = TypeVar("P", bound=Plugin)
+
+OLDEST_RULES = rules_of(RELEASE_NAMES[0])
+"""The rules for in-tree code that old and current releases share."""
 
 
 def _in_turn(v1_8: object, v1_14: object, v1_18: object) -> Any:

@@ -13,13 +13,14 @@ from podium.errors import InputError
 from podium.rules.gates import GATES, NEWEST, RELEASE_NAMES, enabled_gates, is_at_least
 
 SCORES, FILTERS, RESOURCES, VOLUMES = "scores", "filters", "requests of pods", "volumes"
-MESSAGES, PREEMPTION, CONFIGURATION, DEVICES, CYCLE, QUEUE = (
+MESSAGES, PREEMPTION, CONFIGURATION, DEVICES, CYCLE, QUEUE, GROUPS = (
     "messages",
     "preemption",
     "configuration",
     "devices",
     "cycle",
     "queue",
+    "groups of pods",
 )
 
 
@@ -324,6 +325,28 @@ class Rules:
     )
     backoff_counts_failures_apart: bool = _since(
         "v1.34", QUEUE, "Backoff grows with rejections or with consecutive errors, not with all attempts."
+    )
+
+    # -- groups of pods
+    pod_groups: bool = _gated(
+        "GenericWorkload", GROUPS, "The pods of a PodGroup are queued, placed and preempted as one."
+    )
+    pod_group_placements: bool = _gated(
+        "TopologyAwareWorkloadScheduling",
+        GROUPS,
+        "The pods of a PodGroup with a topology constraint go to nodes with one value of its label.",
+    )
+    pod_group_preemption_policy: bool = _gated(
+        "PodGroupPreemptionPolicy", GROUPS, "A PodGroup has a preemptionPolicy, and its pods must have the same."
+    )
+    pod_group_claims: bool = _gated(
+        "DRAWorkloadResourceClaims",
+        GROUPS,
+        "A ResourceClaim of a PodGroup is reserved for the group, not for each pod.",
+    )
+
+    gang_plugin_reads_groups: bool = _since(
+        "v1.37", GROUPS, "GangScheduling holds back pods of groups, for ever if GenericWorkload is off."
     )
 
     # -- devices

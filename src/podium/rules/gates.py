@@ -109,6 +109,15 @@ GATES: dict[str, Gate] = {
         Gate("DRAExtendedResource", (_beta("v1.36"), _stable("v1.37"))),
         Gate("DRAPartitionableDevices", (_beta("v1.36"),)),
         Gate("DRAPrioritizedList", (_beta("v1.34"), _stable("v1.36", locked=False), _stable("v1.37"))),
+        # Groups of pods are modelled as v1.37 schedules them; v1.35 and v1.36 have other objects and other cycles.
+        Gate(
+            "DRAWorkloadResourceClaims",
+            (_beta("v1.37", on=False),),
+            needs=("DynamicResourceAllocation", "GenericWorkload"),
+        ),
+        Gate("GenericWorkload", (_beta("v1.37", on=False),)),
+        Gate("PodGroupPreemptionPolicy", (_alpha("v1.37"),), needs=("GenericWorkload",)),
+        Gate("TopologyAwareWorkloadScheduling", (_alpha("v1.37"),), needs=("GenericWorkload",)),
         Gate(
             "DynamicResourceAllocation",
             (
@@ -156,6 +165,9 @@ GATES: dict[str, Gate] = {
             needs=("NodeDeclaredFeatures",),
         ),
         Gate("PodLevelResourcesFixKubeletQOSClass", (_beta("v1.37"),), needs=("PodLevelResources",)),
+        # These gates change when things happen, not what is decided.
+        Gate("OpportunisticBatching", (_beta("v1.35"),)),
+        Gate("SchedulerAsyncPreemption", (_alpha("v1.32"), _beta("v1.33"))),
         Gate(
             "RestartAllContainersOnContainerExits",
             (_alpha("v1.35"), _beta("v1.36")),
@@ -166,6 +178,9 @@ GATES: dict[str, Gate] = {
 """Every gate the engine knows, by name. A gate that changes no decision is listed only if one that does must be
 on for it.
 """
+
+ABOUT_TIME = frozenset(("OpportunisticBatching", "SchedulerAsyncPreemption"))
+"""Gates that change when something happens, but no decision."""
 
 NEEDS_ARE_CHECKED = "v1.35"
 """The first release that refuses to start if a gate is on and one that it needs is off."""
@@ -184,6 +199,10 @@ def enabled_gates(release: str, asked: Mapping[str, bool]) -> dict[str, bool]:
             raise InputError(
                 f"feature gate {name} was removed in {gate.removed}, its feature is {always}: leave it out"
             )
+        if gate is not None and stage is None:
+            first = gate.stages[0].since
+            known = f"it is modelled from {first} on: use --release {first}, or leave it out"
+            raise InputError(f"feature gate {name} is not one that {release} has and Podium models; {known}")
         if stage is None:
             known = ", ".join(sorted(other.name for other in GATES.values() if other.stage(release) is not None))
             raise InputError(f"feature gate {name} is not one that {release} has and Podium models; use {known}")

@@ -20,12 +20,13 @@ from podium.answers.measures import Measures
 from podium.answers.trials import function_named
 from podium.autoscaling import NodeGroups, read_node_groups
 from podium.cluster import Cluster
+from podium.cluster_input import ClusterInput
 from podium.config.plugin_args import readers
 from podium.config.profiles import V1, with_argument, with_weight
 from podium.engine.release import CURRENT, release_of
 from podium.errors import ConfigError, InputError, os_problem
 from podium.framework import Registry, ScorePlugin
-from podium.manifests import Objects, expand_workloads, load, load_documents, with_changes_carried_out
+from podium.manifests import Objects, load, load_documents
 from podium.plugins import IN_TREE
 from podium.rules import NEWEST_RULES
 from podium.sweep._spec import SEED, Point, SweepSpec
@@ -150,7 +151,7 @@ class Inputs:
     def built(self, cluster: str, trace: str) -> Cluster:
         """The cluster of a run with the pods of workloads, built once."""
         if (cluster, trace) not in self._built:
-            self._built[cluster, trace] = Cluster.from_objects(expand_workloads(self.objects(cluster, trace)))
+            self._built[cluster, trace] = ClusterInput(self.objects(cluster, trace)).cluster()
         return self._built[cluster, trace]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -208,7 +209,7 @@ class _Loading:
             paths = [self.path(each, where) for each in (value if isinstance(value, list) else [value])]
             if not paths:
                 self.spec.document.refuse(where, "is empty; it needs a file")
-            found[label] = with_changes_carried_out(load(*paths))
+            found[label] = ClusterInput.read(*paths, needs_nodes=False).settled
         return found
 
     def traces(self) -> dict[str, Trace]:

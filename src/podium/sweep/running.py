@@ -20,10 +20,11 @@ from podium.answers.measures import measure
 from podium.answers.trials import Workers, function_named, interrupts_held_back
 from podium.autoscaling import scaled
 from podium.cluster import Cluster
+from podium.cluster_input import ClusterInput
 from podium.engine import Simulation, simulate
 from podium.engine.release import CURRENT
 from podium.errors import InputError, PodiumError
-from podium.manifests import Objects, expand_workloads
+from podium.manifests import Objects
 from podium.manifests.located import is_number
 from podium.memory import collector_paused
 from podium.plugins import IN_TREE
@@ -128,7 +129,7 @@ class SharedInputs(NamedTuple):
     def _cluster(self, cluster: str, trace: str, seed: int) -> Cluster:
         if not self.spec.prepare:
             return self.inputs.built(cluster, trace)
-        return Cluster.from_objects(expand_workloads(self._prepared(self.inputs.objects(cluster, trace), seed)))
+        return ClusterInput(self._prepared(self.inputs.objects(cluster, trace), seed)).cluster()
 
     def _prepared(self, objects: Objects, seed: int) -> Objects:
         """The objects that the user's function returns for a seed."""

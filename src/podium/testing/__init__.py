@@ -11,10 +11,10 @@ import numpy as np
 from podium.cluster import Aspect, Cluster
 from podium.cluster.columns import SHARED_ASPECTS
 from podium.errors import PluginError
+from podium.framework.events import EventHint
 from podium.framework.fast_paths import ForSomePods, NormalizesByMax
 from podium.framework.plugin import (
     EXTENSION_POINTS,
-    EventHint,
     FilterPlugin,
     Plugin,
     PodView,
@@ -26,6 +26,7 @@ from podium.framework.plugin import (
 from podium.framework.status import SUCCESS, Code, Status
 from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import Object
+from podium.rules import NEWEST_RULES
 from podium.testing._plugin_run import ClusterChange, PluginResults, PluginRun, Samples, call
 
 MUST_DEFINE: dict[str, tuple[str, ...]] = {
@@ -56,7 +57,7 @@ def check_plugin(plugin: type[Plugin], args: object = None, *, objects: Iterable
         call(plugin.name, "its constructor", plugin, tried)
 
     def make() -> Plugin:
-        return plugin(args)
+        return plugin.of_release(NEWEST_RULES, args)
 
     samples = Samples(plugin, objects)
     _check_queueing(make(), samples)

@@ -14,14 +14,13 @@ from podium.cluster import Cluster
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError
 from podium.loop.cycle import SchedulerLoop
-from podium.loop.events import Bind, ChangeObject, Evict, Instruction, Nominate, Unschedulable, Wait
+from podium.loop.events import Bind, ChangeObject, Evict, Instruction, Nominate, SetCondition, Unschedulable, Wait
 from podium.loop.queue import FLUSH_AFTER, FLUSH_EVERY, RETRY_EVERY
 from podium.loop.queued_pod import MAX_PERMIT_TIMEOUT
 from podium.loop.snapshot import LoopSnapshot, resume, take_snapshot
-from podium.manifests import Objects, expand_workloads
+from podium.manifests import Objects
 from podium.memory import collector_relaxed
 from podium.model import Node, Object, PodDisruptionBudget, ResourceClaim
-from podium.timeline import controllers
 from podium.timeline._world import Surroundings, World
 from podium.timeline.result import History, Life, Sample, TimelineResult, UtilisationSums
 from podium.timeline.timed_events import (
@@ -34,6 +33,8 @@ from podium.timeline.timed_events import (
     check_events,
     read_timeline,
 )
+from podium.workloads import expand_workloads
+from podium.workloads.controllers import SavedControllers
 
 
 class Companion(Protocol):
@@ -214,6 +215,8 @@ class Timeline:
                 self.world.preempt(pod, by, node)
             case Nominate(pod, node):
                 self.world.nominate(pod, node)
+            case SetCondition(_, group, condition):
+                self.world.set_condition(group, condition)
             case Wait(pod, node, plugins, _):
                 self.history.remark(self.clock.now, "wait", pod=pod.key, node=node, plugins=plugins)
 
@@ -263,7 +266,7 @@ class TimelineSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     held: dict[str, int]
     leaving: dict[str, float]
     draining: dict[str, list[int]]
-    controllers: controllers.Saved
+    controllers: SavedControllers
     utilisation: UtilisationSums = UtilisationSums(0.0, {}, {})
 
 

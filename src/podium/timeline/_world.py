@@ -12,21 +12,14 @@ from podium.cluster.store import claim_names, is_owned_by, made_ready, releases
 from podium.errors import InputError
 from podium.loop.cycle import SchedulerLoop
 from podium.loop.events import Event, EventType
-from podium.manifests.workloads import claims_for
 from podium.model.devices import ResourceClaim, ResourceClaimTemplate
 from podium.model.meta import Object
-from podium.model.objects import Deployment, Node, PodDisruptionBudget, ReplicaSet
+from podium.model.objects import WORKLOADS, Deployment, Node, PodDisruptionBudget, ReplicaSet
 from podium.model.pod import Pod, ends_with_node
+from podium.model.pod_groups import Condition, PodGroup, with_condition
 from podium.model.selectors import cordoned, is_unreachable, uncordoned
-from podium.timeline.controllers import (
-    UNREACHABLE_TAINTS,
-    WORKLOADS,
-    Controllers,
-    Disruptions,
-    seconds_tolerated,
-    without_unreachable,
-)
 from podium.timeline.result import History, Life, round_time
+from podium.timeline.taint_eviction import UNREACHABLE_TAINTS, seconds_tolerated, without_unreachable
 from podium.timeline.timed_events import (
     AnyDue,
     ContinueDrain,
@@ -39,6 +32,9 @@ from podium.timeline.timed_events import (
     VirtualClock,
     lifetime_of,
 )
+from podium.workloads.claims import claims_for
+from podium.workloads.controllers import Controllers
+from podium.workloads.disruptions import Disruptions
 
 
 class Surroundings(Struct, frozen=True, kw_only=True):
@@ -200,7 +196,7 @@ class World:
             self.disruptions.on_workload_updated(item.namespace)
 
     def _scale(self, workload: Object) -> None:
-        scaled = self.controllers.scale(workload)
+        scaled = self.controllers.scale(workload, self.clock.timestamp)
         self._make(scaled.missing)
         for pod in scaled.surplus:
             self._end(pod)
@@ -287,6 +283,11 @@ class World:
         if current is not None and not current.spec.node_name:
             self._note("nominate", pod=pod.key, node=node)
             self._update(replace(current, status=replace(current.status, nominated_node_name=node)))
+
+    def set_condition(self, group: PodGroup, condition: Condition) -> None:
+        """Write whether a group got onto nodes to its status."""
+        self._note("condition", kind="PodGroup", name=group.key, reason=condition.reason, message=condition.message)
+        self._report(EventType.UPDATE, with_condition(group, condition))
 
     def _create(self, pod: Pod, lifetime: float | None) -> None:
         life = self.history.arrived(pod.key, self.clock.now, lifetime)

@@ -21,7 +21,7 @@ from podium.manifests.decode import decode, entries, full_name, type_of
 from podium.manifests.defaults import default_object
 from podium.manifests.files import Document, read_bytes
 from podium.model import Node, Object, Pod, ReplicaSet
-from podium.timeline.controllers import WORKLOADS
+from podium.model.objects import WORKLOADS
 
 STDIN = "-"
 STDIN_NAME = "stdin"
@@ -362,6 +362,11 @@ class VirtualClock:
         if self._moment[0] != second:
             self._moment = second, (self.epoch + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%SZ")
         return self._moment[1]
+
+    @property
+    def timestamp(self) -> float:
+        """The simulated time in seconds since 1970."""
+        return self.epoch.timestamp() + self.now
 
     def plan(self, after: float, due: AnyDue) -> None:
         """Plan something `after` seconds from now."""

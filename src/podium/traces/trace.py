@@ -23,8 +23,7 @@ from podium.errors import InputError, os_problem
 from podium.manifests import Objects, load
 from podium.manifests.files import GZIP_MAGIC
 from podium.model.meta import dns_subdomain_errors, label_value_errors
-from podium.model.objects import HOSTNAME
-from podium.timeline.controllers import WORKLOADS
+from podium.model.objects import HOSTNAME, WORKLOADS
 from podium.wording import counted
 
 Manifest = Mapping[str, Any]

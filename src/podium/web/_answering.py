@@ -18,7 +18,7 @@ from podium.engine import Scheduler, simulate
 from podium.engine.release import AnyRelease, Release, release_of
 from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError, PodiumError
-from podium.lookup import added_objects, find_pod, first_pods, named_after, with_priority_and_profile
+from podium.lookup import added_objects, find_pod, with_priority_and_profile
 from podium.manifests import load
 from podium.model import Node, Object, Pod
 from podium.present import capacity as capacity_report
@@ -29,6 +29,7 @@ from podium.present import simulation as simulation_report
 from podium.web import _questions as questions
 from podium.web._views import timeline_document
 from podium.web.what_if import Subject, configured, manifests, posted_configuration, what_if, with_settings
+from podium.workloads.first_pods import first_pods, named_after
 
 Document = Mapping[str, Any]
 
@@ -78,6 +79,7 @@ def _simulate(question: questions.Simulate, subject: Subject) -> Answered:
 @answer.register
 def _why_not(question: questions.WhyNot, subject: Subject) -> Answered:
     from podium.present.html_reports import why_not_page
+    from podium.present.why_not import why_not_document
 
     pod = find_pod(subject.objects, question.pod, None).pod
     found = answers.why_not(
@@ -88,7 +90,7 @@ def _why_not(question: questions.WhyNot, subject: Subject) -> Answered:
         profile=question.profile,
         most=question.most,
     )
-    return Answered(explanation_report.why_not_document(found), lambda: why_not_page(found))
+    return Answered(why_not_document(found), lambda: why_not_page(found))
 
 
 @answer.register

@@ -25,7 +25,7 @@ from podium.model import Pod, Taint, Toleration
 from podium.model.selectors import requirement_text, untolerated
 from podium.plugins import IN_TREE
 from podium.plugins.dynamic_resources import DynamicResources
-from podium.plugins.node_properties import counted_images
+from podium.plugins.image_locality import counted_images
 from podium.plugins.node_resources_fit import asked_resources, counted_resources
 from podium.plugins.storage.volume_binding import VolumeBinding
 from podium.present.text import amount

@@ -16,7 +16,6 @@ from podium.engine.decision import Decision, ranking
 from podium.engine.release import OLD_RELEASES
 from podium.errors import InputError
 from podium.lookup import find_pod
-from podium.manifests import workload_of
 from podium.model import Pod
 from podium.model.objects import ZONE
 from podium.present import API_VERSION
@@ -48,6 +47,7 @@ from podium.web.what_if import (
     with_settings,
 )
 from podium.wording import counted
+from podium.workloads import workload_of
 
 
 def decision_table(explained: Explained) -> dict[str, Any]:

@@ -63,6 +63,11 @@ class PluginVerbs:
     def __init__(self, framework: Framework, *, highest: int = 10) -> None:
         self._framework, self.highest = framework, highest
 
+    def _cycle(self, cluster: Cluster, pod: Pod) -> CycleState:
+        """The state of a new cycle, with pods counted as the profile's release does."""
+        cluster.count_as(self._framework.rules)
+        return CycleState(cluster.info_of(pod))
+
     @property
     def verbs(self) -> list[str]:
         """The verbs that the plugins serve."""
@@ -94,7 +99,7 @@ class PluginVerbs:
 
     def _statuses(self, cluster: Cluster, pod: Pod, rows: Ints) -> list[Status]:
         """The status of each row, in their order."""
-        state, nodes = CycleState(cluster.info_of(pod)), Nodes(cluster, rows)
+        state, nodes = self._cycle(cluster, pod), Nodes(cluster, rows)
         statuses = [SUCCESS] * len(rows)
         with PLUGIN_FAULTS:
             skipped, only, stopped = self._pre_filter(state, pod, nodes)
@@ -137,7 +142,7 @@ class PluginVerbs:
 
     def prioritize(self, cluster: Cluster, pod: Pod, rows: Ints) -> Ints:
         """The score of each row, from 0 to `highest`: the mean of the plugins' scores by their weights."""
-        state, nodes = CycleState(cluster.info_of(pod)), Nodes(cluster, rows)
+        state, nodes = self._cycle(cluster, pod), Nodes(cluster, rows)
         total, weights = np.zeros(len(rows), dtype=np.int64), 0
         if not len(rows):
             return total
@@ -210,7 +215,7 @@ def extender_framework(
         if document is None and options is None:
             raise InputError("no plugin to serve: name one with --plugin, or a configuration with --config")
         setup = made.set_up(document, options=options, registry=registry)
-        return Framework(setup.config.profiles[0], setup.registry)
+        return Framework(setup.config.profiles[0], setup.registry, setup.rules)
     if made.is_old:
         raise InputError(f"--plugin cannot be used with {made.name}: name its plugins in a --config")
     given = dict(document or {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"})
@@ -227,8 +232,8 @@ def extender_framework(
         }
     }
     given["profiles"] = profiles[:1]
-    setup = made.set_up(given, registry=registry)
-    return Framework(setup.config.profiles[0], setup.registry)
+    setup = made.set_up(given, options=options, registry=registry)
+    return Framework(setup.config.profiles[0], setup.registry, setup.rules)
 
 
 # -- over HTTP ---------------------------------------------------------------------------------------------------------

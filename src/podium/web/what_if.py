@@ -27,7 +27,7 @@ from podium.engine import Scheduler, simulate
 from podium.engine.release import CURRENT, AnyRelease, Release, release_of
 from podium.errors import InputError, PodiumError
 from podium.framework import Registry
-from podium.manifests import Objects, expand_workloads, load, workload_of
+from podium.manifests import Objects, load
 from podium.manifests.yaml_documents import yaml_documents
 from podium.model import Node, Pod
 from podium.model.pod import DEFAULT_SCHEDULER_NAME, belongs_to_node
@@ -37,6 +37,7 @@ from podium.present.disruption import sentences
 from podium.web import _questions as questions
 from podium.web._questions import Manifest, Question, ScoreSettings
 from podium.wording import counted
+from podium.workloads import expand_workloads, workload_of
 
 POSTED = "the posted cluster"
 POSTED_CONFIG = "the posted configuration"
@@ -436,7 +437,7 @@ def with_settings(subject: Subject, settings: ScoreSettings, profile: str | None
     """
     if subject.release.is_old:
         raise InputError(f"weights can be changed for v1.29 and later, not for {subject.release.name}")
-    space = ConfigurationSpace(subject.document, subject.registry, profile, subject.release.rules)
+    space = ConfigurationSpace(subject.document, subject.registry, profile, rules=subject.release.rules)
     today = space.today
     for plugin in settings.weights:
         if plugin not in today.weights:

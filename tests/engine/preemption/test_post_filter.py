@@ -22,7 +22,7 @@ from podium.framework import (
 )
 from podium.model import Pod
 from podium.plugins import IN_TREE
-from podium.plugins.queue_and_bind import DefaultPreemption
+from podium.plugins.default_preemption import DefaultPreemption
 
 
 def test_a_pod_that_prefilter_rejects_for_good_is_not_helped() -> None:

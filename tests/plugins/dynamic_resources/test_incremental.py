@@ -13,8 +13,8 @@ from device_objects import DRIVER, exactly, made, make_claim, make_class, make_s
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.model import DeviceTaintRule, Object, Pod, ResourceClaim, ResourceSlice
-from podium.plugins.dynamic_resources._device_search import SearchResults
-from podium.plugins.dynamic_resources.inventory import PendingAllocation
+from podium.plugins.dynamic_resources._search_results import SearchResults
+from podium.plugins.dynamic_resources.devices_in_use import PendingAllocation
 
 EVENTS = 14
 SEEDS = range(40)

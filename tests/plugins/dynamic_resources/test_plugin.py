@@ -15,6 +15,7 @@ from podium.model import NodeSelector, NodeSelectorTerm, ResourceClaim, Selector
 from podium.model.devices import AllocationResult, DeviceClass, ResourceClaimConsumerReference, ResourceClaimStatus
 from podium.plugins import IN_TREE
 from podium.plugins.dynamic_resources import DynamicResources
+from podium.rules import NEWEST_RULES
 
 NUMA = f"{DRIVER}/numa"
 EXT = "deviceclass.resource.kubernetes.io/ext"
@@ -312,7 +313,7 @@ def test_its_postfilter_fails_without_its_prefilter() -> None:
 def test_it_serves_the_points_that_configurations_may_name() -> None:
     served = "preEnqueue preFilter filter postFilter podGroupPostFilter score reserve preBind"
 
-    assert IN_TREE.points[DynamicResources.name] == set(served.split())
+    assert IN_TREE.points_in(NEWEST_RULES)[DynamicResources.name] == set(served.split())
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from builders import ZONE, Fields, expression
 from podium.model import NodeSelectorTerm
-from podium.plugins.storage.claims import (
+from podium.plugins.storage.csi_translation import (
     AttachedVolume,
     TranslationError,
     inline_volume,

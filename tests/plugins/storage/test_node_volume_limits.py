@@ -10,6 +10,7 @@ from podium.cluster import Cluster, Nodes
 from podium.framework import SKIP, CycleState
 from podium.model import Object, Pod
 from podium.plugins.storage.node_volume_limits import NodeVolumeLimits
+from podium.rules import NEWEST_RULES
 from storage_objects import bound, ephemeral, inline, make_claim, make_class, make_volume, pod_with, uses
 
 NODE = make_node("a")
@@ -194,7 +195,7 @@ def test_an_inline_disk_that_cannot_be_translated_is_an_error_only_where_it_woul
 def test_what_is_known_of_nodes_follows_every_change() -> None:
     cluster = Cluster.from_objects([NODE, make_node("b"), limit(1), *TWO_BOUND, user := there(uses("more"))])
     pod = pod_with(uses("data"))
-    plugin, state = NodeVolumeLimits(), CycleState(cluster.infos.of(pod))
+    plugin, state = NodeVolumeLimits.of_release(NEWEST_RULES), CycleState(cluster.infos.of(pod))
 
     def full() -> list[bool]:
         return [code != 0 for code in plugin.filter(state, pod, Nodes(cluster)).codes]
@@ -230,7 +231,7 @@ def test_what_is_known_of_nodes_follows_every_change() -> None:
 def test_a_volume_that_turns_up_counts_instead_of_the_class() -> None:
     claim = make_claim("data", storage_class="c", volume="v")
     cluster, pod = Cluster.from_objects([NODE, limit(0), make_class("c"), claim]), pod_with(uses("data"))
-    plugin, state = NodeVolumeLimits(), CycleState(cluster.infos.of(pod))
+    plugin, state = NodeVolumeLimits.of_release(NEWEST_RULES), CycleState(cluster.infos.of(pod))
     assert plugin.filter(state, pod, cluster.nodes).codes.tolist() == [1]
 
     cluster.add(make_volume("v", local={"path": "/disk"}))
@@ -242,6 +243,8 @@ def test_a_volume_that_turns_up_counts_instead_of_the_class() -> None:
 def test_other_volumes_are_not_its_business(volumes: list[Fields]) -> None:
     cluster, pod = Cluster.from_objects([NODE]), pod_with(volumes)
 
-    outcome = NodeVolumeLimits().pre_filter(CycleState(cluster.infos.of(pod)), pod, cluster.nodes)
+    outcome = NodeVolumeLimits.of_release(NEWEST_RULES).pre_filter(
+        CycleState(cluster.infos.of(pod)), pod, cluster.nodes
+    )
 
     assert outcome.status == SKIP

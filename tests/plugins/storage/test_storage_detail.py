@@ -11,9 +11,9 @@ from csi_objects import DRIVER, make_capacity, make_csi_node, make_driver
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.engine.release import CURRENT
-from podium.framework.suggested_change import RejectedNodes
+from podium.framework.obstacle import RejectedNodes
 from podium.model import Object, Pod
-from podium.plugins.storage.claims import SELECTED_NODE
+from podium.model.objects import SELECTED_NODE
 from podium.plugins.storage.storage_detail import claims_detail
 from storage_objects import bound, ephemeral, inline, make_claim, make_class, make_volume, on_label, pod_with, uses
 

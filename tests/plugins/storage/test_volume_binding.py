@@ -11,8 +11,9 @@ from podium.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
 from podium.engine.release import Options
 from podium.framework import SKIP, SUCCESS, CycleState
 from podium.model import Object, Pod
-from podium.plugins.storage.claims import SELECTED_NODE
+from podium.model.objects import SELECTED_NODE
 from podium.plugins.storage.volume_binding import VolumeBinding
+from podium.rules import NEWEST_RULES
 from storage_objects import bound, ephemeral, make_claim, make_class, make_volume, on_label, pod_with, uses
 
 NODES = [make_node(name, labels={HOSTNAME: name, ZONE: zone}) for name, zone in (("a", "x"), ("b", "x"), ("c", "y"))]
@@ -325,7 +326,7 @@ def test_a_claim_for_which_a_node_was_chosen_goes_there() -> None:
 @pytest.mark.parametrize("volumes", [[], [{"name": "scratch", "emptyDir": {}}]])
 def test_other_volumes_are_not_its_business(volumes: list[Fields]) -> None:
     cluster, pod = Cluster.from_objects(NODES), pod_with(volumes)
-    plugin, state = VolumeBinding(), CycleState(cluster.infos.of(pod))
+    plugin, state = VolumeBinding.of_release(NEWEST_RULES), CycleState(cluster.infos.of(pod))
 
     assert plugin.pre_filter(state, pod, cluster.nodes).status == SKIP
     assert plugin.reserve(state, pod, "a") == SUCCESS
@@ -356,7 +357,10 @@ def test_bind_timeout_is_accepted() -> None:
 def scored(objects: list[Object], pod: Pod) -> list[int]:
     """The scores with the feature StorageCapacityScoring on: small volumes and full pools are preferred."""
     shape = (UtilizationShapePoint(0, 0), UtilizationShapePoint(100, 10))
-    plugin, cluster = VolumeBinding(VolumeBindingArgs(shape=shape)), Cluster.from_objects([*NODES, *objects])
+    plugin, cluster = (
+        VolumeBinding.of_release(NEWEST_RULES, VolumeBindingArgs(shape=shape)),
+        Cluster.from_objects([*NODES, *objects]),
+    )
     state = CycleState(cluster.infos.of(pod))
     assert plugin.pre_filter(state, pod, cluster.nodes).status in (SUCCESS, SKIP)
     if plugin.name in state:

@@ -7,9 +7,9 @@ from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.framework import CycleState
 from podium.model import Object, PersistentVolume, PersistentVolumeClaim
-from podium.model.objects import ObjectReference
-from podium.plugins.storage.claims import SELECTED_NODE
+from podium.model.objects import SELECTED_NODE, ObjectReference
 from podium.plugins.storage.volume_binding import VolumeBinding
+from podium.rules import NEWEST_RULES
 from storage_objects import bound, make_claim, make_class, make_volume, on_label, pod_with, uses
 
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
@@ -108,7 +108,7 @@ def test_a_volume_reserved_by_name_gets_the_claims_uid_and_no_mark() -> None:
 def reserved_on_a(*objects: Object) -> tuple[VolumeBinding, CycleState, Cluster]:
     """A plugin that reserved the volumes of a pod with claims `data` and `more` on node a."""
     cluster, pod = Cluster.from_objects([*NODES, *objects]), pod_with(uses("data", "more"))
-    plugin, state = VolumeBinding(), CycleState(cluster.infos.of(pod))
+    plugin, state = VolumeBinding.of_release(NEWEST_RULES), CycleState(cluster.infos.of(pod))
     plugin.pre_filter(state, pod, cluster.nodes)
     assert plugin.filter(state, pod, cluster.nodes).codes.tolist() == [0, 0]
     plugin.reserve(state, pod, "a")
@@ -157,6 +157,6 @@ def test_unreserve_twice_is_harmless() -> None:
 def test_there_is_nothing_to_unreserve_before_reserve() -> None:
     cluster, pod = Cluster.from_objects([*NODES, *waiting()]), pod_with([])
 
-    VolumeBinding().unreserve(CycleState(cluster.infos.of(pod)), pod, "a")
+    VolumeBinding.of_release(NEWEST_RULES).unreserve(CycleState(cluster.infos.of(pod)), pod, "a")
 
     assert cluster.store.of(PersistentVolume).get("v") == waiting()[2]

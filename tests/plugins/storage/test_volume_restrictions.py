@@ -9,7 +9,8 @@ import pytest
 from builders import Fields, decide, make_config, make_node, rejections
 from podium.cluster import Cluster, NodeInfo
 from podium.framework import SKIP, CycleState
-from podium.plugins.storage.volume_filters import VolumeRestrictions
+from podium.plugins.storage.volume_restrictions import VolumeRestrictions
+from podium.rules import NEWEST_RULES
 from storage_objects import ephemeral, inline, make_claim, make_volume, pod_with, uses
 
 NODES = [make_node("a"), make_node("b")]
@@ -85,7 +86,7 @@ def test_any_of_several_users_of_a_disk_may_be_the_writer() -> None:
 def test_the_disk_is_free_again_once_its_user_is_gone() -> None:
     cluster = Cluster.from_objects([*NODES, user := pod_with(inline(gce("x")), "user", node="a")])
     pod = pod_with(inline(gce("x")))
-    plugin, state = VolumeRestrictions(), CycleState(cluster.infos.of(pod))
+    plugin, state = VolumeRestrictions.of_release(NEWEST_RULES), CycleState(cluster.infos.of(pod))
     plugin.pre_filter(state, pod, cluster.nodes)
     assert plugin.filter(state, pod, cluster.nodes).codes.tolist() == [1, 0]
 
@@ -111,7 +112,9 @@ def test_an_exclusive_claim_of_the_same_name_in_another_namespace_is_another_one
     cluster = Cluster.from_objects([*NODES, EXCLUSIVE, pod_with(uses("data"), "user", namespace="other", node="a")])
     pod = pod_with(uses("data"))
 
-    outcome = VolumeRestrictions().pre_filter(CycleState(cluster.infos.of(pod)), pod, cluster.nodes)
+    outcome = VolumeRestrictions.of_release(NEWEST_RULES).pre_filter(
+        CycleState(cluster.infos.of(pod)), pod, cluster.nodes
+    )
 
     assert outcome.status == SKIP
 
@@ -120,7 +123,7 @@ def test_pods_added_and_removed_during_preemption_count() -> None:
     user = pod_with(uses("data"), "user", node="a")
     cluster = Cluster.from_objects([*NODES, EXCLUSIVE, user])
     pod, node = pod_with(uses("data")), NodeInfo(cluster, 0)
-    plugin, state = VolumeRestrictions(), CycleState(cluster.infos.of(pod))
+    plugin, state = VolumeRestrictions.of_release(NEWEST_RULES), CycleState(cluster.infos.of(pod))
     plugin.pre_filter(state, pod, cluster.nodes)
     trial = CycleState(state.info, state)
 
@@ -148,7 +151,9 @@ def test_a_claim_that_is_not_there_rules_out_the_pod() -> None:
 def test_other_volumes_are_not_its_business(volumes: list[Fields]) -> None:
     cluster, pod = Cluster.from_objects(NODES), pod_with(volumes)
 
-    outcome = VolumeRestrictions().pre_filter(CycleState(cluster.infos.of(pod)), pod, cluster.nodes)
+    outcome = VolumeRestrictions.of_release(NEWEST_RULES).pre_filter(
+        CycleState(cluster.infos.of(pod)), pod, cluster.nodes
+    )
 
     assert outcome.status == SKIP
 

@@ -8,7 +8,8 @@ from builders import ZONE, decide, make_config, make_node, rejections
 from podium.cluster import Cluster
 from podium.framework import SKIP, CycleState
 from podium.model import Object
-from podium.plugins.storage.volume_filters import VolumeZone
+from podium.plugins.storage.volume_zone import VolumeZone
+from podium.rules import NEWEST_RULES
 from storage_objects import bound, ephemeral, make_claim, make_class, pod_with, uses
 
 REGION = "topology.kubernetes.io/region"
@@ -107,6 +108,7 @@ def test_what_it_does_not_look_at(volumes: list[dict[str, object]]) -> None:
     cluster = Cluster.from_objects([*NODES, make_claim("data", storage_class="c"), make_class("c")])
     pod = pod_with(volumes)
 
-    outcome = VolumeZone().pre_filter(CycleState(cluster.infos.of(pod)), pod, cluster.nodes)
+    plugin, state = VolumeZone.of_release(NEWEST_RULES), CycleState(cluster.infos.of(pod))
+    outcome = plugin.pre_filter(state, pod, cluster.nodes)
 
     assert outcome.status == SKIP

@@ -20,9 +20,10 @@ from podium.model.pod import ContainerExtendedResourceRequest as Mapped
 from podium.model.quantity import parse_quantity
 from podium.model.resources import PodResources, is_extended_resource
 from podium.model.selectors import Labels
+from podium.plugins.dynamic_resources.device_selectors import SelectionError, selects_as_exclusive
 from podium.plugins.dynamic_resources.inventory import Inventory, inventory_of
 from podium.plugins.dynamic_resources.pools import PooledDevice
-from podium.plugins.dynamic_resources.requests import SelectionError, expressions_of, selects_as_exclusive
+from podium.plugins.dynamic_resources.requests import expressions_of
 from podium.rules import Rules
 
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"

@@ -17,21 +17,19 @@ from podium.cluster.store import EXTENDED_RESOURCE_CLAIM
 from podium.model import ObjectMeta, OwnerReference, Pod, ResourceClaim
 from podium.model.devices import AllocationResult, ResourceClaimConsumerReference
 from podium.model.selectors import NodeMatcher, node_terms
-from podium.plugins.dynamic_resources._device_search import (
-    FAILED,
-    AllocationError,
-    KnownSearches,
-    SearchResults,
-    allocation_of,
-)
+from podium.plugins.dynamic_resources._allocation import allocation_of
+from podium.plugins.dynamic_resources._device_search import FAILED, AllocationError
+from podium.plugins.dynamic_resources._search_results import KnownSearches, SearchResults
+from podium.plugins.dynamic_resources.binding_conditions import is_unusable
+from podium.plugins.dynamic_resources.devices_in_use import PendingAllocation
 from podium.plugins.dynamic_resources.extended_resources import (
     ExtendedRequests,
     backed_resources,
     extended_claim,
     extended_requests,
 )
-from podium.plugins.dynamic_resources.inventory import PendingAllocation, inventory_of
-from podium.plugins.dynamic_resources.requests import Shapes, is_unusable, shape_of
+from podium.plugins.dynamic_resources.inventory import inventory_of
+from podium.plugins.dynamic_resources.requests import Shapes, shape_of
 from podium.rules import Rules
 
 NOT_AVAILABLE, LEFT_OVER, NOT_FITTING = 4, 5, 6

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
+from podium.framework.obstacle import Obstacle, RejectedNodes
 from podium.framework.plugin import Plugin
 from podium.framework.status import Code, Status
-from podium.framework.suggested_change import Obstacle, RejectedNodes
 from podium.model import (
     CSINode,
     PersistentVolume,
@@ -23,36 +23,37 @@ from podium.model import (
     StorageClass,
     Volume,
 )
-from podium.model.objects import TopologySelectorTerm, VolumeNodeAffinity, storage_class_of
+from podium.model.objects import SELECTED_NODE, TopologySelectorTerm, VolumeNodeAffinity, storage_class_of
+from podium.model.pod import claim_name
 from podium.model.quantity import format_quantity
 from podium.model.selectors import EVERYTHING, NodeMatcher, label_selector, requirement_text
+from podium.plugins.storage.attached_volumes import NO_LIMIT, AttachedVolumes, UncountableError
+from podium.plugins.storage.bindable_volumes import AVAILABLE, claim_size, nanos, volume_affinity_terms
 from podium.plugins.storage.claims import (
-    AVAILABLE,
-    DRIVERS,
     NO_PROVISIONER,
     REASON_NO_CLASS_NAME,
     REASON_NO_VOLUME_NAME,
     REASON_UNBOUND_IMMEDIATE,
-    SELECTED_NODE,
     STORAGE,
-    AttachedVolume,
-    TranslationError,
-    claim_name,
     claim_not_found,
-    claim_size,
     class_not_found,
     ephemeral_claim_not_found,
-    in_tree_plugin,
     is_bound_to,
     is_fully_bound,
-    migrated_plugins,
-    nanos,
-    translate_affinity,
-    volume_affinity_terms,
     volume_not_found,
 )
-from podium.plugins.storage.node_volume_limits import NO_LIMIT, AttachedVolumes, NodeVolumeLimits, UncountableError
-from podium.plugins.storage.volume_binding import (
+from podium.plugins.storage.csi_translation import (
+    DRIVERS,
+    AttachedVolume,
+    TranslationError,
+    in_tree_plugin,
+    migrated_plugins,
+    translate_affinity,
+)
+from podium.plugins.storage.node_volume_limits import NodeVolumeLimits
+from podium.plugins.storage.volume_binding import VolumeBinding
+from podium.plugins.storage.volume_restrictions import READ_WRITE_ONCE_POD, DiskIdentity, VolumeRestrictions, disk_uses
+from podium.plugins.storage.volume_search import (
     BIND_CONFLICT,
     ERROR,
     NODE_CONFLICT,
@@ -60,21 +61,11 @@ from podium.plugins.storage.volume_binding import (
     VOLUME_NOT_EXIST,
     PodClaims,
     Storage,
-    VolumeBinding,
     checked_size,
     find_volumes,
     volume_claims_of,
 )
-from podium.plugins.storage.volume_filters import (
-    CURRENT_LABELS,
-    READ_WRITE_ONCE_POD,
-    DiskIdentity,
-    Topology,
-    VolumeRestrictions,
-    VolumeZone,
-    disk_uses,
-    topologies_of,
-)
+from podium.plugins.storage.volume_zone import CURRENT_LABELS, Topology, VolumeZone, topologies_of
 
 
 class BindingDetail:

@@ -23,6 +23,8 @@ import (
 type Faults struct {
 	// CutWatchesAfter ends each watch after a random time of up to so many seconds.
 	CutWatchesAfter float64 `json:"cutWatchesAfter"`
+	// StallWatches accepts watches and never says anything, as a half-open connection does.
+	StallWatches bool `json:"stallWatches"`
 	// Answers are given instead of passing a request on.
 	Answers []Answer `json:"answers"`
 }
@@ -94,7 +96,17 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request) {
 	p.mutex.Lock()
 	faults := p.faults
 	p.mutex.Unlock()
+	if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/leases") {
+		p.count("writes")
+	}
 	if r.URL.Query().Get("watch") != "" {
+		if faults.StallWatches {
+			p.count("stalled")
+			w.WriteHeader(http.StatusOK)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			return
+		}
 		if faults.CutWatchesAfter > 0 {
 			after := time.Duration(rand.Float64() * faults.CutWatchesAfter * float64(time.Second))
 			// The proxy then closes the connection in the middle of the answer, as a network that fails does.
