@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from bench.shapes import HOST as HOSTNAME
-from bench.shapes import REQUIRED, ZONE
+from bench.shapes import ZONE
 from podium.manifests import load
 from podium.model import Node
 
@@ -72,44 +72,31 @@ def full_events(seed: int, pods: int) -> list[Fields]:
     chance, events = random.Random(seed), []
     for number in range(pods):
         requests = {"cpu": chance.choice(FULL_SIZES), "memory": "256Mi"}
-        events.append(_full_arrival(number, {}, requests, {}, chance))
+        events.append(_full_arrival(number, {}, requests, chance))
     return events
 
 
 KIND_SIZES = tuple((cpu, memory) for cpu in ("500m", "1", "2") for memory in ("256Mi", "512Mi", "1Gi"))
 
 
-def full_kinds_events(seed: int, pods: int, apps: int, *, arranged: bool = False) -> list[Fields]:
-    """The same with nine kinds for each app: labels and requests differ. If they are arranged, the pods of one app in
-    twenty are kept on different nodes, and those of another one are spread over the nodes.
-    """
+def full_kinds_events(seed: int, pods: int, apps: int) -> list[Fields]:
+    """The same with nine kinds for each app: labels and requests differ."""
     chance, events = random.Random(seed), []
     for number in range(pods):
         app = chance.randrange(apps)
         cpu, memory = chance.choice(KIND_SIZES)
         labels = {"app": f"app-{app}", "team": f"team-{app % 7}"}
-        spec = _arranged(app, labels["app"]) if arranged else {}
-        events.append(_full_arrival(number, labels, {"cpu": cpu, "memory": memory}, spec, chance))
+        events.append(_full_arrival(number, labels, {"cpu": cpu, "memory": memory}, chance))
     return events
 
 
-def _arranged(app: int, name: str) -> Fields:
-    own = {"labelSelector": {"matchLabels": {"app": name}}, "topologyKey": HOSTNAME}
-    if app % 20 == 0:
-        return {"affinity": {"podAntiAffinity": {REQUIRED: [own]}}}
-    if app % 20 == 1:
-        return {"topologySpreadConstraints": [own | {"maxSkew": 2, "whenUnsatisfiable": "DoNotSchedule"}]}
-    return {}
-
-
-def _full_arrival(number: int, labels: Fields, requests: Fields, spec: Fields, chance: random.Random) -> Fields:
+def _full_arrival(number: int, labels: Fields, requests: Fields, chance: random.Random) -> Fields:
     container = {"name": "main", "image": "batch", "resources": {"requests": requests}}
-    pod = _object("Pod", f"batch-{number:05}", spec={"containers": [container], **spec})
+    pod = _object("Pod", f"batch-{number:05}", spec={"containers": [container]})
     if labels:
         pod["metadata"]["labels"] = labels
     return {"time": round(chance.uniform(0, 600), 1), "event": "add", "object": pod, "lifetime": 1800}
 
 
 def _object(kind: str, name: str, **fields: Fields) -> Fields:
-    labels = {"labels": {HOSTNAME: name}} if kind == "Node" else {}
-    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, **labels}, **fields}
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **fields}
