@@ -20,6 +20,7 @@ EVERY = 5
 """Every so many cases are played by `make test`."""
 FAMILIES = [
     "gang-basic",
+    "gang-devices",
     "gang-mixed",
     "gang-partial",
     "gang-preempt",

@@ -51,6 +51,10 @@ class CelError(InputError):
     """A CEL expression that does not compile, or an evaluation of one that failed."""
 
 
+class CelTimeoutError(CelError):
+    """The evaluation of a CEL expression took too long."""
+
+
 class ConfigError(InputError):
     """A scheduler configuration that kube-scheduler would refuse; `errors` has every problem with its field path."""
 

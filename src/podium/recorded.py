@@ -12,15 +12,17 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 import msgspec
 
 from podium.cluster import Cluster
+from podium.config.extender_calls import names_extenders, without_calls, without_tls
 from podium.engine import Scheduler
-from podium.engine.release import CURRENT, DEFAULT_PROVIDER, AnyRelease, Options, release_of
+from podium.engine.release import CURRENT, DEFAULT_PROVIDER, AnyRelease, Config, Options, release_of
 from podium.errors import InputError, PodiumError, os_problem
 from podium.framework import Registry
+from podium.input_files import open_input
 from podium.manifests import load
 from podium.manifests.files import GZIP_MAGIC, STDIN, stdin
 from podium.model import Pod
@@ -140,7 +142,7 @@ def _lines(source: str, name: str) -> Iterator[bytes]:
 
 
 def _opened(source: str) -> AbstractContextManager[IO[bytes]]:
-    return nullcontext(stdin()) if source == STDIN else open(source, "rb")
+    return nullcontext(stdin()) if source == STDIN else open_input(source)
 
 
 def _unpacked_lines(stream: IO[bytes], name: str) -> Iterator[bytes]:
@@ -212,8 +214,9 @@ def decide(
             answer: dict[str, Any] = {"decisions": [chosen.shape(decision) for decision in decisions]}
             if chosen.is_old:
                 answer = {"effective": scheduler.setup.effective, **answer}
-            if scheduler.setup.warnings:
-                answer = {"warnings": list(scheduler.setup.warnings), **answer}
+            uncalled = without_calls(case.config)
+            if warnings := [*scheduler.setup.warnings, *filter(None, [uncalled.warning])]:
+                answer = {"warnings": warnings, **answer}
     except PodiumError as error:
         answer = {"error": str(error)}
     accepted = {} if case.pods else {"accepted": "error" not in answer}
@@ -242,15 +245,21 @@ def _play(case: Case, registry: Registry, release: AnyRelease, equivalence_cache
 def prepare(
     case: Case, registry: Registry = IN_TREE, release: AnyRelease = CURRENT, *, equivalence_cache: bool = True
 ) -> tuple[Scheduler, list[Pod]]:
-    """A scheduler on the case's cluster, and the pods to give it."""
+    """A scheduler on the case's cluster, and the pods to give it. It calls no extender that the case configures."""
     for number, item in enumerate(case.pods, 1):
         if item.get("kind", "Pod") != "Pod":
             raise InputError(f"pod {number} of case {case.name!r} is a {item['kind']}; move it to its objects")
     cluster = Cluster.from_objects(load(case.objects) if case.objects else ())
     options = Options(provider=case.provider, feature_gates=case.feature_gates, env=case.env)
+    config: Config = case.config
+    if names_extenders(config):
+        # A mistake in the part that is left out is a mistake all the same.
+        written = cast(dict[str, Any], without_tls(config))
+        release_of(release).set_up(written, options=options, registry=registry)
+        config = cast(dict[str, Any], without_calls(config).document)
     scheduler = Scheduler(
         cluster,
-        case.config,
+        config,
         registry=registry,
         release=release,
         options=options,

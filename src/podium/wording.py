@@ -71,11 +71,19 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return text.getvalue()
 
 
+_FORMULA_STARTS = ("=", "+", "-", "@")
+
+
 def csv_cell(value: object) -> object:
-    """A value for a CSV cell; control characters in names from the input are escaped."""
-    if isinstance(value, str) and not value.isprintable():
-        return "".join(char if char.isprintable() else repr(char)[1:-1] for char in value)
-    return value
+    """A value for a CSV cell; control characters in names from the input are escaped.
+
+    A text that a spreadsheet would compute gets an apostrophe in front, by which spreadsheets know a text.
+    """
+    if not isinstance(value, str):
+        return value
+    if not value.isprintable():
+        value = "".join(char if char.isprintable() else repr(char)[1:-1] for char in value)
+    return f"'{value}" if value.startswith(_FORMULA_STARTS) else value
 
 
 _TYPES = {

@@ -1,4 +1,4 @@
-"""docs/answers.md and docs/devices.md say the truth: their commands print what stands below them."""
+"""docs/answers.md, docs/devices.md and docs/plans.md say the truth: their commands print what stands below them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from .console import blocks, folder_of, outputs, steps
 
 DOCS = Path(__file__).parents[2] / "docs"
-ANSWERS, DEVICES = DOCS / "answers.md", DOCS / "devices.md"
-CONSOLE = [(page, block) for page in (ANSWERS, DEVICES) for block in blocks(page, "console")[1:]]
+ANSWERS, DEVICES, PLANS = DOCS / "answers.md", DOCS / "devices.md", DOCS / "plans.md"
+CONSOLE = [(page, block) for page in (ANSWERS, DEVICES, PLANS) for block in blocks(page, "console")[1:]]
 
 FolderOf = Callable[[Path], Path]
 

@@ -14,10 +14,10 @@ from autoscaling.scaling import group
 from builders import make_node, make_object, make_pod
 from podium.autoscaling import NodeGroup, read_node_groups
 from podium.autoscaling._group_nodes import may_be_moved, member, try_removal
-from podium.autoscaling._trial_cluster import TrialCluster, replacement_of
 from podium.autoscaling.cluster_autoscaler import ClusterAutoscaler
 from podium.autoscaling.karpenter import Karpenter
 from podium.autoscaling.strategy import Strategy
+from podium.autoscaling.trial_cluster import TrialCluster, replacement_of
 from podium.cluster import Cluster
 from podium.cluster.store import Store
 from podium.engine import Scheduler

@@ -20,7 +20,7 @@ from podium.autoscaling import Autoscaler, read_node_groups
 from podium.autoscaling._cloud_provider import CloudProvider
 from podium.autoscaling._group_nodes import Member
 from podium.autoscaling._only_nodes import OnlyNodes
-from podium.autoscaling._trial_cluster import TrialCluster
+from podium.autoscaling.trial_cluster import TrialCluster
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.loop import SchedulerLoop

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from time import process_time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podium.cel import CelTimeoutError, Device, DeviceSelector
 from podium.cel._regex import compile_pattern
 from podium.cel._values import EvalError
 
@@ -52,3 +54,36 @@ def test_patterns_python_knows_too_match_the_same(parts: list[tuple[str, str]], 
     compiled = compile_pattern(pattern)
     assert compiled.search(text) == (expected is not None)
     assert compiled.find(text) == (expected.span() if expected else None)
+
+
+ENDLESS = {
+    "a repeated choice on a long text": ("(a|b|c|d|e|f|g){1,1000}z", "a" * 2_000),
+    "a repetition of many characters": (f"({'a' * 3_000}){{1000}}", "a" * 100),
+    "successive matches that look ahead to the end": ("a.*z|a", "a" * 5_000),
+}
+
+
+@pytest.mark.parametrize(("pattern", "text"), ENDLESS.values(), ids=ENDLESS)
+def test_a_pattern_that_takes_too_long_is_given_up(pattern: str, text: str) -> None:
+    method = "findAll" if "*" in pattern else "matches"
+    asked = "" if method == "matches" else ".size() > 0"
+    selector = DeviceSelector(f'device.attributes["d"].text.{method}("{pattern}"){asked}')
+    began = process_time()
+    with pytest.raises(CelTimeoutError):
+        selector.matches("d", {"text": text}, {})
+    assert process_time() - began < 10
+
+
+def test_work_is_counted_and_limited() -> None:
+    selector = DeviceSelector('device.attributes["d"].text.matches("(a|b){1,100}z")')
+    device = Device("d", {"text": "ab" * 100}, {})
+    work = selector.evaluate(device).work
+    assert work > 1_000
+    assert selector.evaluate(device).work == work, "what is remembered counts as well"
+    with pytest.raises(CelTimeoutError):
+        selector.evaluate(device, work // 2)
+
+
+def test_an_expression_larger_than_go_allows_is_refused() -> None:
+    with pytest.raises(EvalError, match="expression too large"):
+        compile_pattern(f"({'a' * 4_000}){{1000}}")

@@ -12,7 +12,7 @@ import typer
 from podium.cli import options
 from podium.cli.options import with_options
 from podium.errors import InputError
-from podium.manifests.files import MAX_INPUT
+from podium.input_files import MAX_INPUT
 
 from .running import EXAMPLE, run
 

@@ -324,6 +324,27 @@ def test_auto_names_the_release_it_takes(cluster: str, tmp_path: Path) -> None:
     assert "release v1.33" in err
 
 
+def test_the_nodes_say_by_default_which_release_decides(cluster: str, tmp_path: Path) -> None:
+    document = json.loads(Path(cluster).read_text())
+    nodes = [item for item in document["items"] if item["kind"] == "Node"]
+
+    def decided(*arguments: str, versions: str) -> tuple[str, str]:
+        for node in nodes:
+            node["status"]["nodeInfo"] = {"kubeletVersion": versions}
+        file = tmp_path / "versions.json"
+        file.write_text(json.dumps(document))
+        _, out, err = run(*arguments, "-f", str(file), "-o", "json")
+        return json.loads(out)["release"], err
+
+    for command in (("explain", "web"), ("simulate",), ("drain", nodes[0]["metadata"]["name"]), ("audit",)):
+        release, err = decided(*command, versions="v1.33.4-eks-1")
+        assert release == "v1.33"
+        assert err.startswith("release v1.33: the ")
+        assert decided(*command, "--release", "v1.36", versions="v1.33.4") == ("v1.36", "")
+        for unknown in ("", "v1.20.1"):
+            assert decided(*command, versions=unknown) == ("v1.37", "")
+
+
 def test_upgrade(cluster: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     code, out, _ = run("upgrade", "--from", "v1.33", "-f", cluster, "-o", "json", "--html", str(page))

@@ -166,7 +166,8 @@ def test_the_command_line_warns_once_and_in_one_line(loopback: Loopback, tmp_pat
     result = run("simulate", "-f", cluster, "--config", configuration)
     assert result.exit_code == 0
     told = f"warning: extender {loopback.url}: filter: answered 500: oops: the pod is decided without it"
-    assert result.stderr.splitlines() == [f"{told}, as it is ignorable"]
+    sent = f"{configuration}: pods and nodes are sent to 1 extender: {loopback.url}"
+    assert result.stderr.splitlines() == [sent, f"{told}, as it is ignorable"]
 
 
 @pytest.mark.parametrize(("release", "scored"), [("v1.37", {"n1": 86, "n2": 86}), ("v1.32", {"n1": 45, "n2": 86})])

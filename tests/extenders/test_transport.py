@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
+from podium.config.extender_calls import public_url
 from podium.errors import ExtenderError
 from podium.extenders import Extender, FilterResult
-from podium.extenders.transport import public_url
 from podium.model import Node, ObjectMeta, Pod
 
 from .loopback import Answer, Loopback

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from podium import input_files
 from podium.errors import InputError
 from podium.manifests import files, load
 
@@ -19,9 +20,9 @@ LIMIT = 1 << 20
 
 @pytest.fixture
 def limit() -> Iterator[None]:
-    token = files.MAX_INPUT.set(LIMIT)
+    token = input_files.MAX_INPUT.set(LIMIT)
     yield
-    files.MAX_INPUT.reset(token)
+    input_files.MAX_INPUT.reset(token)
 
 
 @pytest.mark.usefixtures("limit")
@@ -37,7 +38,7 @@ def test_more_than_the_limit_is_refused(packed: bool, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", ["/dev/zero", "/dev/urandom"])
 def test_a_file_without_an_end_is_refused_at_its_start(source: str) -> None:
-    with pytest.raises(InputError, match=f"{source}: neither YAML nor JSON"):
+    with pytest.raises(InputError, match=f"{source}: is a device, not a regular file"):
         load(source)
 
 

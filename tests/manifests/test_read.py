@@ -87,14 +87,24 @@ def test_directories_are_searched_in_order(tmp_path: Path) -> None:
 
 
 def test_linked_directories_are_followed_once(tmp_path: Path) -> None:
-    write(tmp_path / "elsewhere" / "b.yaml", "kind: B")
+    write(tmp_path / "here" / ".elsewhere" / "b.yaml", "kind: B")
     write(tmp_path / "here" / "a.yaml", "kind: A")
     (tmp_path / "here" / "loop").symlink_to(tmp_path / "here")
-    (tmp_path / "here" / "linked").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "here" / "again").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "here" / "linked").symlink_to(tmp_path / "here" / ".elsewhere")
+    (tmp_path / "here" / "again").symlink_to(tmp_path / "here" / ".elsewhere")
     (tmp_path / "here" / "same.yaml").symlink_to(tmp_path / "here" / "a.yaml")
 
     assert read(tmp_path / "here") == [A, B]
+
+
+@pytest.mark.parametrize("target", ["elsewhere", "elsewhere/b.yaml"])
+def test_a_link_out_of_the_directory_is_refused(target: str, tmp_path: Path) -> None:
+    write(tmp_path / "elsewhere" / "b.yaml", "kind: B")
+    write(tmp_path / "here" / "a.yaml", "kind: A")
+    (tmp_path / "here" / "out.yaml").symlink_to(tmp_path / target)
+
+    with pytest.raises(InputError, match=r"here/out.yaml: is a link that leads out of the directory"):
+        read(tmp_path / "here")
 
 
 @pytest.mark.parametrize(

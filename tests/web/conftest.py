@@ -11,7 +11,7 @@ from podium.example import fleet
 from podium.manifests import load
 from podium.plugins import IN_TREE
 from podium.web.app import Server, application, workers_for
-from podium.web.what_if import Subject, served_subject
+from podium.web.subject import Subject, served_subject
 from web.calling import Caller
 
 

@@ -25,6 +25,7 @@ SAME: list[tuple[list[str], str, dict[str, Any]]] = [
     (["explain", "ml/train-xl", "--preempt"], "explain", {"pod": "ml/train-xl", "preempt": True}),
     (["simulate", "--seed", "3"], "simulate", {"seed": 3}),
     (["why-not", "payments/audit", "general-a3"], "why-not", {"pod": "payments/audit", "node": "general-a3"}),
+    (["why-not", "ml/train-xl"], "why-not", {"pod": "ml/train-xl"}),
     (["capacity", "shop/web"], "capacity", {"pods": ["shop/web"]}),
     (["capacity", "shop/web", "payments/audit"], "capacity", {"pods": ["shop/web", "payments/audit"]}),
     (
@@ -50,7 +51,7 @@ def test_answers_are_those_of_the_command_line(
     assert caller.post(f"/api/v1/{kind}", question).json == expected
 
 
-@pytest.mark.parametrize("place", [2, 3, 4, 9])
+@pytest.mark.parametrize("place", [2, 3, 4, 10])
 def test_a_question_can_be_an_address(place: int, caller: Caller) -> None:
     _, kind, question = SAME[place]
     assert caller.get(f"/api/v1/{kind}", _query(question)).json == caller.post(f"/api/v1/{kind}", question).json
@@ -98,10 +99,10 @@ def test_a_pod_is_explained_with_other_weights_as_with_their_configuration(calle
 
 
 BAD: list[tuple[str, Any, str]] = [
-    ("explain", {}, "Object missing required field `pod`"),
+    ("explain", {}, "pod is missing"),
     ("explain", {"pod": "nosuch"}, "pod 'nosuch' is not in the input"),
-    ("explain", {"pod": "shop/web", "seed": "x"}, "seed: Expected `int`, got `str`"),
-    ("explain", {"pod": "shop/web", "colour": 1}, "Object contains unknown field `colour`"),
+    ("explain", {"pod": "shop/web", "seed": "x"}, "seed must be a whole number, not a text"),
+    ("explain", {"pod": "shop/web", "colour": 1}, "colour is not a field that is known here"),
     ("explain", {"pod": "shop/web", "release": "v0.1"}, "release 'v0.1' is unknown"),
     ("explain", {"pod": "shop/web", "profile": "other"}, "profile 'other' is not in the configuration"),
     ("why-not", {"pod": "shop/web", "node": "nowhere"}, "nowhere"),
@@ -116,7 +117,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("simulate", {"cluster": "a: [1"}, "the posted cluster document 1"),
     ("simulate", {"config": {"kind": "Pod"}}, "the posted configuration"),
     ("what-if", {"steps": [{"do": "cordon", "nodes": ["nowhere"]}]}, "nowhere"),
-    ("what-if", {"steps": [{"do": "explode"}]}, "Invalid value 'explode'"),
+    ("what-if", {"steps": [{"do": "explode"}]}, "steps[0].do cannot be 'explode'"),
     ("what-if", {"steps": [{"do": "scale", "workload": "a/b/c", "replicas": 1}]}, "has no pods in the cluster"),
     ("timeline", {"events": "nonsense"}, "events line 1: is not a JSON object"),
     ("timeline", {"events": []}, "no events in it"),
@@ -239,7 +240,7 @@ HOSTILE = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec":
     ("kind", "question", "said"),
     [
         ("what-if", {}, "The cluster as it is."),
-        ("what-if", {"steps": [{"do": "fail", "selector": "zone=eu-1a"}]}, "find a node"),
+        ("what-if", {"steps": [{"do": "fail", "selector": "zone=eu-1a"}]}, "more pods fit nowhere"),
         ("timeline", {"events": [{"time": 5, "event": "add", "object": HOSTILE}], "until": 60}, "Over time"),
     ],
 )

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from builders import make_node, make_pod
+from podium.answers.score_settings import ScoreSettings, with_settings
 from podium.config import parse_config
 from podium.engine import Scheduler
 from podium.manifests import Objects, load
@@ -17,22 +18,27 @@ from podium.plugins import IN_TREE
 from podium.present.explanation import explain_pod
 from podium.rules import NEWEST_RULES
 from podium.web import _questions as questions
-from podium.web._questions import ScoreSettings
-from podium.web._views import Views
-from podium.web.what_if import Subject, served_subject, with_settings
+from podium.web._views import Views, placements_of
+from podium.web.subject import Subject, served_subject
 from storage_objects import make_claim, make_class, make_volume, pod_with, uses
 from web.calling import Caller
 
 
 @pytest.fixture
 def views(fleet_documents: list[dict[str, Any]]) -> Views:
-    return Views(served_subject(load(fleet_documents), None, IN_TREE))
+    subject = served_subject(load(fleet_documents), None, IN_TREE)
+    return Views(subject, placements_of(subject))
+
+
+def turned(subject: Subject, settings: ScoreSettings) -> dict[str, Any]:
+    """The configuration with other settings."""
+    return with_settings(subject.document, settings, subject.registry, subject.release)
 
 
 @pytest.mark.parametrize("pod", ["batch/reindex", "payments/audit", "data/redis-0", "ml/train-xl"])
 def test_a_decision_by_columns_says_what_explain_says(pod: str, caller: Caller) -> None:
     table = caller.post("/api/v1/decision", {"pod": pod}).json
-    whole = caller.post("/api/v1/explain", {"pod": pod, "tieBreak": "first"}).json
+    whole = caller.post("/api/v1/explain", {"pod": pod, "tieBreak": "first", "preempt": True}).json
     for field in ("pod", "runsOn", "node", "message", "words", "ties", "preemption"):
         assert table[field] == whole[field]
     assert table["nodes"] == [each["node"] for each in whole["feasible"]]
@@ -104,7 +110,7 @@ def test_moved_pods_are_those_that_a_scheduler_with_that_configuration_moves(
             break
     assert found["sample"] > 200
     today = Scheduler(views.subject.cluster, tie_break="first")
-    config = parse_config(with_settings(views.subject, settings), IN_TREE.points_in(NEWEST_RULES), rules=NEWEST_RULES)
+    config = parse_config(turned(views.subject, settings), IN_TREE.points_in(NEWEST_RULES), rules=NEWEST_RULES)
     other = Scheduler(views.subject.cluster, config, tie_break="first")
     named = {move["pod"] for move in found["moves"]}
     for pod, _ in list(views.subject.cluster.placed())[150:400:7]:
@@ -121,7 +127,7 @@ def test_a_turned_configuration_is_one_that_can_be_used(fleet_subject: Subject) 
         strategy="RequestedToCapacityRatio",
         disabled=["PodTopologySpread"],
     )
-    config = parse_config(with_settings(fleet_subject, settings), IN_TREE.points_in(NEWEST_RULES), rules=NEWEST_RULES)
+    config = parse_config(turned(fleet_subject, settings), IN_TREE.points_in(NEWEST_RULES), rules=NEWEST_RULES)
     weights = {ref.name: ref.weight for ref in config.profiles[0].points["score"]}
     assert weights["NodeResourcesFit"] == 7
     assert "ImageLocality" not in weights
@@ -139,8 +145,8 @@ def test_a_turned_configuration_is_one_that_can_be_used(fleet_subject: Subject) 
     ],
 )
 def test_pods_are_found_by_what_is_known_of_them(search: str, some: str | None, views: Views) -> None:
-    while not (found := views.pods(questions.Pods(search=search, limit=500)))["complete"]:
-        pass
+    found = views.pods(questions.Pods(search=search, limit=500))
+    assert found["complete"]
     names = [f"{each['namespace']}/{each['name']}" for each in found["items"]]
     assert some is None or some in names
     assert found["found"] == len(names)

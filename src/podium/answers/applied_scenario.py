@@ -28,10 +28,10 @@ from podium.answers.scenario import (
     one_document,
 )
 from podium.answers.score_settings import with_settings
+from podium.answers.simulation import Placement, Simulation, simulate
 from podium.cluster import Cluster
 from podium.cluster_input import ClusterInput
 from podium.config import KubeSchedulerConfiguration
-from podium.engine import simulate
 from podium.engine.release import AnyRelease, release_of
 from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError
@@ -395,3 +395,72 @@ def differences(before: Cluster, after: Cluster) -> Differences:
 
 def _nodes_of_pods(cluster: Cluster) -> dict[str, str]:
     return {pod.key: node for pod, node in cluster.placed()}
+
+
+@dataclass(frozen=True, slots=True)
+class PendingChanges:
+    """How a scenario changes where pending pods go; each pod with its node afterwards, or why it has none."""
+
+    fits_now: tuple[Placement, ...]
+    """Pods that fitted nowhere before."""
+    fits_no_longer: tuple[Placement, ...]
+    """Pods that had a node to go to before."""
+    new_placed: tuple[Placement, ...]
+    """Pods that did not wait before, and get a node."""
+    new_waiting: tuple[Placement, ...]
+    """Pods that did not wait before, and fit nowhere."""
+    placed_as_before: int
+    """How many pods get a node before and after, which may be another one."""
+    waiting_as_before: int
+
+    @property
+    def harmless(self) -> bool:
+        """Whether no pod waits because of the scenario."""
+        return not self.fits_no_longer and not self.new_waiting
+
+
+def pending_changes(before: Simulation, after: Simulation) -> PendingChanges:
+    """How the pending pods fare in a scenario, compared with before."""
+    was = {each.pod.key: each.node for each in before.placements}
+    groups: dict[tuple[bool, bool, bool], list[Placement]] = {}
+    for each in after.placements:
+        key = each.pod.key
+        groups.setdefault((key in was, was.get(key) is not None, each.node is not None), []).append(each)
+
+    def group(*flags: bool) -> tuple[Placement, ...]:
+        return tuple(groups.get((flags[0], flags[1], flags[2]), ()))
+
+    return PendingChanges(
+        fits_now=group(True, False, True),
+        fits_no_longer=group(True, True, False),
+        new_placed=group(False, False, True),
+        new_waiting=group(False, False, False),
+        placed_as_before=len(group(True, True, True)),
+        waiting_as_before=len(group(True, False, False)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """What a scenario does to a cluster."""
+
+    scenario: Scenario
+    effects: tuple[Effect, ...]
+    differences: Differences
+    """Of the clusters before and after the steps; pending pods wait in both."""
+    simulation: Simulation
+    """Where the pending pods go afterwards."""
+    pending: PendingChanges
+
+    @property
+    def harmless(self) -> bool:
+        """Whether no pod loses its node for good, and none waits because of the scenario."""
+        kept = all(each.disruption is None or each.disruption.harmless for each in self.effects)
+        return kept and self.pending.harmless
+
+
+def what_if(before: Cluster, today: SchedulerOptions, after: Cluster, applied: AppliedScenario) -> WhatIf:
+    """Compare a cluster with itself in a scenario; `after` is the cluster of the applied scenario's objects."""
+    first = simulate(before, config=SchedulerOptions.steady(today), messages=False)
+    second = simulate(after, config=SchedulerOptions.steady(applied.options))
+    return WhatIf(applied.scenario, applied.effects, differences(before, after), second, pending_changes(first, second))

@@ -107,10 +107,11 @@ def has_prices(cluster: Cluster) -> bool:
 def cost_per_hour(cluster: Cluster) -> float:
     """The cost of the nodes in use per hour, from their price label; a node without the label costs 1."""
     names = [name for name, used in zip(cluster.nodes.names, rows_in_use(cluster), strict=True) if used]
-    return math.fsum(_price(cluster.node(name)) for name in names)
+    return math.fsum(node_price(cluster.node(name)) for name in names)
 
 
-def _price(node: Node) -> float:
+def node_price(node: Node) -> float:
+    """What a node costs per hour, from its price label; 1 without the label."""
     text = node.metadata.labels.get(PRICE_PER_HOUR, "1")
     try:
         price = float(text)

@@ -21,6 +21,7 @@ from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import ConfigError, ExtenderError, InputError, PluginError
 from podium.framework import Registry
 from podium.model import Node, Pod
+from podium.model.objects import INSTANCE_TYPE
 from podium.model.pod import is_static
 from podium.rules import Difference, differences
 from podium.workloads import workload_of
@@ -145,7 +146,7 @@ POOL_LABELS = (
     "node.kubernetes.io/pool",
     "nodepool",
     "pool",
-    "node.kubernetes.io/instance-type",
+    INSTANCE_TYPE,
 )
 """The labels that name a node's pool; the first label that a node has counts."""
 NO_POOL = "no pool"

@@ -10,7 +10,7 @@ from typing import Any
 from podium.autoscaling._cloud_provider import NEVER, CloudProvider
 from podium.autoscaling._expansion import choose, options
 from podium.autoscaling._node_groups import NodeGroups
-from podium.autoscaling._trial_cluster import TrialCluster
+from podium.autoscaling.trial_cluster import TrialCluster
 from podium.model import Pod
 from podium.timeline import Timeline
 

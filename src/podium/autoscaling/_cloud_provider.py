@@ -11,7 +11,7 @@ from typing import Any
 from podium.autoscaling._group_nodes import Member, member
 from podium.autoscaling._node_groups import NodeGroup, NodeGroups
 from podium.autoscaling._only_nodes import OnlyNodes
-from podium.autoscaling._trial_cluster import TrialCluster, slices_on
+from podium.autoscaling.trial_cluster import TrialCluster, slices_on
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.model import Node, Pod, ResourceSlice

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from podium.autoscaling._node_groups import NodeGroup
-from podium.autoscaling._trial_cluster import TrialCluster
+from podium.autoscaling.trial_cluster import TrialCluster
 from podium.cluster import PodInfo
 from podium.model import Pod
 from podium.model.quantity import parse_quantity

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from podium.autoscaling._node_groups import NodeGroup
-from podium.autoscaling._trial_cluster import TrialCluster, replacement_of
 from podium.autoscaling.strategy import Strategy
+from podium.autoscaling.trial_cluster import TrialCluster, replacement_of
 from podium.cluster import Cluster, NodeInfo
 from podium.model import Node, Pod
 from podium.model.pod import ends_with_node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from podium.autoscaling._trial_cluster import replacement_of
+from podium.autoscaling.trial_cluster import replacement_of
 from podium.cluster import Cluster, PodInfo
 from podium.errors import InputError, PluginError
 from podium.framework import Framework, PodView

@@ -8,8 +8,8 @@ from typing import ClassVar, Self
 
 from podium.autoscaling._cloud_provider import CloudProvider
 from podium.autoscaling._group_nodes import Member, may_be_removed, try_removal
-from podium.autoscaling._trial_cluster import TrialCluster
 from podium.autoscaling.strategy import Removals, Strategy
+from podium.autoscaling.trial_cluster import TrialCluster
 from podium.manifests.located import Section
 from podium.model import Node, Pod
 from podium.workloads.disruptions import Disruptions

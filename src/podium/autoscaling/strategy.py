@@ -16,7 +16,7 @@ from podium.workloads.disruptions import Disruptions
 
 if TYPE_CHECKING:
     from podium.autoscaling._cloud_provider import CloudProvider
-    from podium.autoscaling._trial_cluster import TrialCluster
+    from podium.autoscaling.trial_cluster import TrialCluster
 
 
 class Strategy(ABC):

@@ -24,7 +24,8 @@ from podium.cel._planner import CostLimitError, Planner, Run
 from podium.cel._syntax import Call, Expr, Fold, ListLiteral, walk
 from podium.cel._types import BOOL, Library, Type, Wrapper, map_of
 from podium.cel._values import DomainMap, EvalError, QuantityValue, Semver, Value
-from podium.errors import CelError
+from podium.cel._work import MOST_WORK, WORK, Work, WorkLimitError
+from podium.errors import CelError, CelTimeoutError
 
 __all__ = [
     "V1_34",
@@ -33,9 +34,11 @@ __all__ = [
     "AttributeValue",
     "CapacityValue",
     "CelError",
+    "CelTimeoutError",
     "Device",
     "DeviceSelector",
     "Environment",
+    "Evaluation",
     "Semver",
     "parse_version",
 ]
@@ -153,6 +156,14 @@ def parse_version(text: str) -> Semver:
         raise CelError(f"parse semantic version: {error}") from None
 
 
+class Evaluation(NamedTuple):
+    """The result of a selector on one device."""
+
+    matches: bool
+    work: int
+    """About how many microseconds it took, counted and not timed; 0 for an expression whose cost is not counted."""
+
+
 class DeviceSelector:
     """A compiled selector. Raises CelError, with the position marked, for an expression that does not compile."""
 
@@ -175,17 +186,31 @@ class DeviceSelector:
 
     def matches_device(self, device: Device) -> bool:
         """Whether a prepared device matches; raises CelError if the expression fails on it."""
+        return self.evaluate(device).matches
+
+    def evaluate(self, device: Device, most_work: float = MOST_WORK) -> Evaluation:
+        """Whether a prepared device matches, and the work of finding out.
+
+        Raises CelError if the expression fails on the device, CelTimeoutError if that takes more work than allowed.
+        """
+        slots = [0, device.fields, *self._slots]
+        work = Work(most_work)
+        token = WORK.set(work)
         try:
-            result = self._run([0, device.fields, *self._slots])
+            result = self._run(slots)
         except EvalError as error:
             raise CelError(str(error)) from None
         except CostLimitError:
             raise CelError("operation cancelled: actual cost limit exceeded") from None
+        except WorkLimitError:
+            raise CelTimeoutError("the evaluation takes too long") from None
         except RecursionError:
             raise CelError("expression recursion limit exceeded") from None
+        finally:
+            WORK.reset(token)
         if type(result) is not bool:
             raise CelError("CEL result could not be converted to bool")
-        return result
+        return Evaluation(result, slots[0] + work.done)
 
 
 @lru_cache(maxsize=4_096)

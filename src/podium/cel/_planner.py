@@ -33,6 +33,7 @@ from podium.cel._values import (
     to_key,
     type_name,
 )
+from podium.cel._work import WorkLimitError
 from podium.errors import CelError
 
 # -- calls and lookups -------------------------------------------------------------------------------------------------
@@ -461,7 +462,7 @@ class Planner:
             try:
                 value = implementation(*(step.value for step in steps))
                 return Step(lambda _slots: value, False, value, True)
-            except EvalError:
+            except (EvalError, WorkLimitError):
                 pass
         runs = [step.run for step in steps]
         return Step(counted(implementation, runs, price_of(node)) if self.counted else applied(implementation, runs))

@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import NamedTuple, NoReturn
 
 from podium.cel._values import EvalError
+from podium.cel._work import Work, work_under_way
 
 Ranges = list[tuple[str, str]]
 """First and last characters."""
@@ -85,6 +86,8 @@ def complement(ranges: Ranges) -> Ranges:
 
 
 MAX_REPEAT = 1_000
+_MOST_INSTRUCTIONS = (128 << 20) // 40
+"""Go's limit for one pattern."""
 _ESCAPES = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _REPEAT = re.compile(r"\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\}")
 _GROUP_NAME = re.compile(r"P?<([A-Za-z0-9_]+)>")
@@ -353,12 +356,31 @@ def _repeats(node: _Node) -> int:
     return inner * max(node.least, node.most, 1) if node.kind == "repeat" else inner
 
 
-def assemble(pattern: str) -> list[RegexInstruction]:
-    """The instructions of a pattern; it begins at the first one."""
+def _size(node: _Node) -> int:
+    """How many instructions a part needs at most, as Go counts them."""
+    inside = sum(map(_size, node.parts))
+    if node.kind == "choice":
+        return inside + len(node.parts) - 1
+    if node.kind == "repeat":
+        if node.most < 0:
+            return 2 + inside if node.least == 0 else 1 + node.least * inside
+        return max(node.most * inside + node.most - node.least, 1)
+    return max(inside, 1)
+
+
+def read_pattern(pattern: str) -> _Node:
+    """The tree of a pattern; EvalError for one that Go refuses."""
     reader = _Reader(pattern)
     tree = reader.alternatives()
     if reader.rest:
         reader.fail("unexpected )")
+    if _size(tree) > _MOST_INSTRUCTIONS:
+        reader.fail("expression too large")
+    return tree
+
+
+def assemble(tree: _Node) -> list[RegexInstruction]:
+    """The instructions of a pattern; it begins at the first one."""
     program = [RegexInstruction("split")]
     program.append(RegexInstruction("match"))
     begin = _emit(program, tree, 1)
@@ -405,7 +427,12 @@ def _emit_repeat(program: list[RegexInstruction], node: _Node, after: int) -> in
 
 _WORD = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
 _END = ""
-_MAX_REMEMBERED = 10_000
+_MAX_REMEMBERED = 100_000
+"""How many states the remembered steps of a pattern have together."""
+_VISITS_PER_UNIT = 4
+"""How many instructions are visited in a microsecond, the unit of work."""
+_PREPARING = 2
+"""How many units an instruction takes to make."""
 
 
 @lru_cache(maxsize=1_024)
@@ -415,46 +442,60 @@ def compile_pattern(pattern: str) -> Pattern:
 
 
 class Pattern:
-    """A compiled pattern."""
+    """A compiled pattern. Its instructions are made when it is used for the first time."""
 
     def __init__(self, pattern: str) -> None:
         try:
-            self.program: list[RegexInstruction] = assemble(pattern)
+            self._tree = read_pattern(pattern)
+            self._size = _size(self._tree)
         except RecursionError:
             raise EvalError("error parsing regexp: expression nests too deeply") from None
-        self._steps: dict[tuple[frozenset[int], str, str], tuple[bool, frozenset[int]]] = {}
+        self._program: list[RegexInstruction] = []
+        self._steps: dict[tuple[frozenset[int], str, str], tuple[bool, frozenset[int], int]] = {}
+        self._remembered = 0
+
+    def _prepared(self) -> Work:
+        """The work to count in, once the instructions are there; making them counts each time, made or not."""
+        work = work_under_way()
+        work.add(_PREPARING * self._size)
+        if not self._program:
+            self._program = assemble(self._tree)
+        return work
 
     def search(self, text: str) -> bool:
         """Whether the pattern matches anywhere in the text."""
+        work = self._prepared()
         states: frozenset[int] = frozenset()
         before = _END
         for after in text:
-            found, states = self._step(states, before, after)
+            found, states, visited = self._step(states, before, after)
             if found:
                 return True
+            work.add(visited)
             before = after
         return self._step(states, before, _END)[0]
 
-    def _step(self, states: frozenset[int], before: str, after: str) -> tuple[bool, frozenset[int]]:
-        """Whether a match ends here, and the states after the next character."""
+    def _step(self, states: frozenset[int], before: str, after: str) -> tuple[bool, frozenset[int], int]:
+        """Whether a match ends here, the states after the next character, and the work of finding out."""
         key = (states, before, after)
         if (known := self._steps.get(key)) is not None:
             return known
-        found, following = False, set()
-        for place in self._reachable([*sorted(states), 0], before, after):
-            instruction = self.program[place]
+        found, following, seen = False, set(), set[int]()
+        for place in self._reachable([*sorted(states), 0], before, after, seen):
+            instruction = self._program[place]
             if instruction.kind == "match":
                 found = True
             elif after != _END and after in instruction.characters:
                 following.add(instruction.next)
-        if len(self._steps) >= _MAX_REMEMBERED:
+        self._remembered += 1 + len(states) + len(following)
+        if self._remembered > _MAX_REMEMBERED:
             self._steps.clear()
-        self._steps[key] = found, frozenset(following)
+            self._remembered = 0
+        self._steps[key] = found, frozenset(following), 1 + len(seen) // _VISITS_PER_UNIT
         return self._steps[key]
 
-    def _reachable(self, places: list[int], before: str, after: str, seen: set[int] | None = None) -> list[int]:
+    def _reachable(self, places: list[int], before: str, after: str, seen: set[int]) -> list[int]:
         """The instructions that read a character or match, reachable without reading one, in order of preference."""
-        seen = set() if seen is None else seen
         reached: list[int] = []
         stack = places[::-1]
         while stack:
@@ -462,7 +503,7 @@ class Pattern:
             if place in seen:
                 continue
             seen.add(place)
-            instruction = self.program[place]
+            instruction = self._program[place]
             if instruction.kind == "split":
                 stack += [instruction.other, instruction.next]
             elif instruction.kind in ("read", "match"):
@@ -473,6 +514,7 @@ class Pattern:
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
         """The beginning and end of the leftmost match; among several, the one that RE2 prefers."""
+        work = self._prepared()
         threads: list[tuple[int, int]] = []
         best: tuple[int, int] | None = None
         for at in range(start, len(text) + 1):
@@ -485,7 +527,7 @@ class Pattern:
             for place, began in threads:
                 matched = False
                 for reached in self._reachable([place], before, after, seen):
-                    instruction = self.program[reached]
+                    instruction = self._program[reached]
                     if instruction.kind == "match":
                         best, matched = (began, at), True
                         break
@@ -493,6 +535,7 @@ class Pattern:
                         following.append((instruction.next, began))
                 if matched:
                     break
+            work.add(1 + len(seen) // _VISITS_PER_UNIT)
             threads = following
             if not threads and best is not None:
                 break

@@ -68,6 +68,10 @@ QUESTIONS = {
             "Decide every running pod again, and say which are where they would go now, which drifted, which no "
             "longer fit",
         ),
+        "plan": CommandEntry(
+            "plan:plan",
+            "Plan which nodes can go: in which order to drain them, where their pods move, and what that saves",
+        ),
         "devices": CommandEntry(
             "capacity:devices",
             "List the devices that claims can ask for: by node and class, who holds them, and what is free",

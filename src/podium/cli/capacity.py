@@ -16,6 +16,7 @@ from podium.cli.output import Format, Output
 if TYPE_CHECKING:
     from podium.answers import Capacity, CapacityQuestion, NodesNeeded
     from podium.cluster import Cluster
+    from podium.engine.release import AnyRelease
     from podium.engine.scheduler import SchedulerOptions
     from podium.manifests import Objects
     from podium.model import Pod
@@ -94,7 +95,7 @@ class CapacityOptions:
 
 
 def capacity(
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     wanted: CapacityOptions = CapacityOptions(),
     output: Annotated[
         str,
@@ -109,7 +110,14 @@ def capacity(
     Of a chart, a directory or file of several workloads, each is counted on its own. Nothing is evicted, and pods that
     are pending already take no room. Exit code 1 if fewer fit than asked for.
     """
-    from podium.cli.inputs import mention, mention_missing_owners, read_input, registry_with, scheduler_options
+    from podium.cli.inputs import (
+        in_scenario,
+        mention,
+        mention_missing_owners,
+        read_input,
+        registry_with,
+        scheduler_options,
+    )
     from podium.cli.output import write_report
     from podium.cluster import Cluster
     from podium.workloads.missing_owners import NEW_NODES
@@ -118,15 +126,17 @@ def capacity(
     given = read_input(source)
     mention(given.settled, source)
     mention_missing_owners(given, source, *([NEW_NODES] if wanted.nodes else []))
-    asked, objects = wanted.read(given.settled, source)
-    settings = scheduler_options(deciding, objects, registry)
+    settings = scheduler_options(deciding, given.settled, registry)
+    objects, settings = in_scenario(source, deciding, given.settled, settings)
+    asked, objects = wanted.read(objects, source)
     cluster = Cluster.from_objects(objects)
     if asked.counts_each and output != CLUSTER_CAPACITY:
         return _each_alone(asked, cluster, settings, output, html)
     answer, needed = asked.count(cluster, settings)
     if not write_report(html, lambda: _page(answer, needed, wanted.at_least)):
         priced = any("=" in text for text in wanted.nodes)
-        _show(answer, needed, output, at_least=wanted.at_least, everything=everything, priced=priced)
+        least = wanted.at_least
+        _show(answer, needed, output, settings.release, at_least=least, everything=everything, priced=priced)
     fits = answer.count >= wanted.at_least if answer is not None else needed is not None and not needed.pods
     return 0 if fits else 1
 
@@ -147,6 +157,7 @@ def _each_alone(
             lines=lambda: workload_lines(found, at_least=asked.at_least, width=text_width(form)),
             document=lambda: workload_document(found),
             rows=lambda: workload_rows(found),
+            release=settings.release,
         )
     return 0 if all(each.count >= asked.at_least for each in found) else 1
 
@@ -178,6 +189,7 @@ def _show(
     answer: Capacity | None,
     needed: NodesNeeded | None,
     output: str,
+    release: AnyRelease,
     *,
     at_least: int,
     everything: bool,
@@ -202,7 +214,13 @@ def _show(
         more = [] if needed is None else needed_lines(needed, width=width, priced=priced)
         return [*lines, *([Line("")] if lines and more else []), *more]
 
-    emit(form, lines=text, document=lambda: to_document(answer, needed), rows=lambda: to_rows(answer, needed))
+    emit(
+        form,
+        lines=text,
+        document=lambda: to_document(answer, needed),
+        rows=lambda: to_rows(answer, needed),
+        release=release,
+    )
 
 
 def devices(

@@ -136,25 +136,26 @@ def _ways(
 ) -> tuple[Way, Way]:
     """The two sides that the options ask for."""
     from podium.answers import Way, check_ways
-    from podium.cli.inputs import mention, read_config, read_input
+    from podium.cli.inputs import choose_release, mention, read_config, read_input
     from podium.engine.release import CURRENT, release_of
 
     _check_axes({"--config": configs, "--cluster": clusters, "--release": releases})
     alone = len(clusters) < 2 and len(configs) < 2 and len(releases) < 2
-    releases_of = [release_of(name or CURRENT).name for name in _sides(releases, alone and not configs)]
+    releases_of = [name and release_of(name).name for name in _sides(releases, alone and not configs)]
     configs_of = _sides(configs, alone and bool(configs))
-    known: dict[str | None, tuple[Objects, Cluster]] = {}
+    known: dict[str | None, tuple[Objects, Cluster, str]] = {}
     ways = []
     for cluster, config, release in zip(_sides(clusters, False), configs_of, releases_of, strict=True):
         if cluster not in known:
             given = read_input(_with_file(source, cluster))
             mention(given.expanded, source)
-            known[cluster] = given.expanded, given.cluster()
-        objects, built = known[cluster]
-        settings = read_config(config, objects, registry, release)
-        differs = release if releases_of[0] != releases_of[1] else ""
+            usual = CURRENT if releases else choose_release(options.WhichRelease(), given.objects).name
+            known[cluster] = given.expanded, given.cluster(), usual
+        objects, built, usual = known[cluster]
+        settings = read_config(config, objects, registry, release or usual)
+        differs = release or usual if releases_of[0] != releases_of[1] else ""
         name = (cluster if len(clusters) == 2 else differs) or config or _unnamed(objects)
-        ways.append(Way(cluster=built, config=settings, release=release, name=name))
+        ways.append(Way(cluster=built, config=settings, release=release or usual, name=name))
     check_ways(*ways)
     return ways[0], ways[1]
 

@@ -16,6 +16,7 @@ from podium.cli.output import Format, Output, fail_if
 if TYPE_CHECKING:
     from podium.answers import Audit, Condition, Disruption, DisruptionSettings, WorstCase
     from podium.cluster import Cluster
+    from podium.engine.release import AnyRelease
     from podium.present.text import Line
 
 NodeArguments = Annotated[
@@ -49,7 +50,7 @@ class LossOptions:
 
 
 def drain(
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     nodes: NodeArguments = [],
     selectors: Selectors = [],
     wanted: LossOptions = LossOptions(),
@@ -71,12 +72,12 @@ def drain(
     nodes = answers.find_nodes(cluster, nodes, selectors)
     with progress("evicting pods", _pod_count(cluster, nodes)) as advance:
         found = answers.drain(cluster, nodes, settings, on_decided=advance)
-    _show(found, conditions, wanted)
+    _show(found, conditions, wanted, settings.release)
     return exit_code(conditions, found.values, otherwise=not found.harmless)
 
 
 def fail(
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     nodes: NodeArguments = [],
     selectors: Selectors = [],
     worst: Annotated[
@@ -110,7 +111,7 @@ def fail(
         nodes = answers.find_nodes(cluster, nodes, selectors)
         with progress("placing pods again", _pod_count(cluster, nodes)) as advance:
             disruption = answers.fail(cluster, nodes, settings, on_decided=advance)
-    _show(case or disruption, conditions, wanted)
+    _show(case or disruption, conditions, wanted, settings.release)
     return exit_code(conditions, disruption.values, otherwise=not disruption.harmless)
 
 
@@ -143,7 +144,9 @@ def _read(source: options.Source, deciding: options.Deciding, *, preempt: bool) 
     return Cluster.from_objects(objects), DisruptionSettings(**vars(settings), preempt=preempt)
 
 
-def _show(found: Disruption | WorstCase, conditions: Sequence[Condition], wanted: LossOptions) -> None:
+def _show(
+    found: Disruption | WorstCase, conditions: Sequence[Condition], wanted: LossOptions, release: AnyRelease
+) -> None:
     from podium.answers import WorstCase
     from podium.cli.output import emit, text_width, with_conditions, write_report
     from podium.present.disruption import to_document, to_lines, to_rows, worst_lines
@@ -164,6 +167,7 @@ def _show(found: Disruption | WorstCase, conditions: Sequence[Condition], wanted
         lines=lines,
         document=lambda: with_conditions(to_document(found), conditions, disruption.values),
         rows=lambda: to_rows(disruption),
+        release=release,
     )
 
 
@@ -172,7 +176,7 @@ AuditFailIf = Annotated[list[str], fail_if("agreement < 95%", AUDIT_MEASURES)]
 
 
 def audit(
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     fail_when: AuditFailIf = [],
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod, not the first ten.")] = False,
@@ -188,15 +192,14 @@ def audit(
     from podium.cli.inputs import read_cluster
     from podium.cli.output import exit_code, progress, read_conditions, write_report
     from podium.cluster import Cluster
-    from podium.workloads.missing_owners import BUDGETS
 
     conditions = read_conditions(fail_when, AUDIT_NAMES)
-    objects, settings = read_cluster(source, deciding, BUDGETS)
+    objects, settings = read_cluster(source, deciding)
     cluster = Cluster.from_objects(objects)
     with progress("deciding pods again", sum(1 for _ in cluster.placed())) as advance:
         found = answers.audit(cluster, settings, on_decided=advance)
     if not write_report(html, lambda: _page(found)):
-        _audit_show(found, conditions, output, everything=everything)
+        _audit_show(found, conditions, output, settings.release, everything=everything)
     return exit_code(conditions, found.values, otherwise=bool(found.values["unfit"]))
 
 
@@ -206,7 +209,9 @@ def _page(found: Audit) -> str:
     return audit_page(found)
 
 
-def _audit_show(found: Audit, conditions: Sequence[Condition], output: Format, *, everything: bool) -> None:
+def _audit_show(
+    found: Audit, conditions: Sequence[Condition], output: Format, release: AnyRelease, *, everything: bool
+) -> None:
     from podium.cli.output import emit_measured
     from podium.present.disruption import audit_document, audit_lines, audit_rows
 
@@ -217,5 +222,6 @@ def _audit_show(found: Audit, conditions: Sequence[Condition], output: Format, *
         lines=audit_lines,
         document=audit_document,
         rows=audit_rows,
+        release=release,
         everything=everything,
     )

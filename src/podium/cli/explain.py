@@ -13,6 +13,7 @@ from podium.cli.output import Format, Output
 if TYPE_CHECKING:
     from podium.answers import WhyNot, WhyNowhere
     from podium.engine import Decision
+    from podium.engine.release import AnyRelease
     from podium.model import Pod
     from podium.present.explanation import Explained
 
@@ -28,7 +29,7 @@ PodName = Annotated[
 
 def explain(
     pod: PodName,
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     from_scheduler: Annotated[
         str | None,
         typer.Option("--from-scheduler", metavar="URL", help="Ask a running `podium run` at its --port instead."),
@@ -57,7 +58,7 @@ def explain(
         from podium.cli.live import ask_scheduler
 
         return ask_scheduler(from_scheduler, pod, namespace, output.value, token_file)
-    from podium.cli.inputs import mention, read_input, registry_with, scheduler_options
+    from podium.cli.inputs import in_scenario, mention, read_input, registry_with, scheduler_options
     from podium.cli.output import remark, write_report
     from podium.cluster import Cluster
     from podium.engine import Scheduler
@@ -67,9 +68,10 @@ def explain(
     from podium.present.explanation import explain_pod
 
     registry = registry_with(deciding.plugins)
-    found, objects, is_wanted = find_pod(read_input(source).settled, pod, namespace)
+    objects = read_input(source).settled
+    objects, settings = in_scenario(source, deciding, objects, scheduler_options(deciding, objects, registry))
+    found, objects, is_wanted = find_pod(objects, pod, namespace)
     mention(objects, source, assume_volumes=deciding.assume_volumes)
-    settings = scheduler_options(deciding, objects, registry)
     if preempt and (old := release_of(settings.release)).is_old:
         raise InputError(
             f"preemption of {old.name} is not modelled; leave out --preempt, or name a release from v1.29 on"
@@ -86,7 +88,7 @@ def explain(
     # As text, the error is the whole answer, and it goes to stderr.
     is_said = bool(error) and output in (Format.TABLE, Format.WIDE)
     if not write_report(html, lambda: _page(explained)) and not is_said:
-        show(explained, output, every_node=every_node, per_node=per_node)
+        show(explained, output, settings.release, every_node=every_node, per_node=per_node)
     if error:
         raise InputError(f"pod {found.key} cannot be decided: {error}")
     return 0 if explained.decision.node is not None else 1
@@ -108,7 +110,14 @@ def _page(explained: Explained) -> str:
     return explanation_page(explained)
 
 
-def show(explained: Explained, output: Format, *, every_node: bool = False, per_node: bool = False) -> None:
+def show(
+    explained: Explained,
+    output: Format,
+    release: AnyRelease | None = None,
+    *,
+    every_node: bool = False,
+    per_node: bool = False,
+) -> None:
     """Print an explanation in the format asked for."""
     from podium.cli.output import emit, text_width
     from podium.present.explanation import to_document, to_lines, to_rows
@@ -121,6 +130,7 @@ def show(explained: Explained, output: Format, *, every_node: bool = False, per_
         ),
         document=lambda: to_document(explained),
         rows=lambda: to_rows(explained),
+        release=release,
     )
 
 
@@ -134,7 +144,7 @@ def why_not(
             help="The node it should go to. Without it: any node, for a pod that fits nowhere.",
         ),
     ] = None,
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     namespace: options.Namespace = None,
     profile: options.Profile = None,
     output: Output = Format.TABLE,
@@ -149,24 +159,26 @@ def why_not(
     there already, 1 if not.
     """
     from podium import answers
-    from podium.cli.inputs import mention, read_input, registry_with, scheduler_options
+    from podium.cli.inputs import in_scenario, mention, read_input, registry_with, scheduler_options
     from podium.cluster import Cluster
     from podium.lookup import find_pod
 
     registry = registry_with(deciding.plugins)
-    found, objects, _ = find_pod(read_input(source).settled, pod, namespace)
+    objects = read_input(source).settled
+    objects, settings = in_scenario(source, deciding, objects, scheduler_options(deciding, objects, registry))
+    found, objects, _ = find_pod(objects, pod, namespace)
     mention(objects, source)
-    settings, cluster = scheduler_options(deciding, objects, registry), Cluster.from_objects(objects)
+    cluster = Cluster.from_objects(objects)
     if node is None:
         anywhere = answers.why_nowhere(cluster, found, settings, profile=profile, most=most, **deciding.choices)
-        _show_why_nowhere(anywhere, output, html)
+        _show_why_nowhere(anywhere, output, html, settings.release)
         return 0 if anywhere.runs else 1
     answer = answers.why_not(cluster, found, node, settings, profile=profile, most=most, **deciding.choices)
-    _show_why_not(answer, output, html)
+    _show_why_not(answer, output, html, settings.release)
     return 0 if answer.goes_there else 1
 
 
-def _show_why_not(answer: WhyNot, output: Format, html: str | None) -> None:
+def _show_why_not(answer: WhyNot, output: Format, html: str | None, release: AnyRelease) -> None:
     from podium.cli.output import emit, text_width, write_report
     from podium.present.html_reports import why_not_page
     from podium.present.why_not import why_not_document, why_not_lines, why_not_rows
@@ -177,10 +189,11 @@ def _show_why_not(answer: WhyNot, output: Format, html: str | None) -> None:
             lines=lambda: why_not_lines(answer, width=text_width(output)),
             document=lambda: why_not_document(answer),
             rows=lambda: why_not_rows(answer),
+            release=release,
         )
 
 
-def _show_why_nowhere(answer: WhyNowhere, output: Format, html: str | None) -> None:
+def _show_why_nowhere(answer: WhyNowhere, output: Format, html: str | None, release: AnyRelease) -> None:
     from podium.cli.output import emit, text_width, write_report
     from podium.present.html_reports import why_nowhere_page
     from podium.present.why_not import why_not_document, why_not_rows, why_nowhere_lines
@@ -191,4 +204,5 @@ def _show_why_nowhere(answer: WhyNowhere, output: Format, html: str | None) -> N
             lines=lambda: why_nowhere_lines(answer, width=text_width(output)),
             document=lambda: why_not_document(answer),
             rows=lambda: why_not_rows(answer),
+            release=release,
         )

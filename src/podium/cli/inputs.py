@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from podium.cli.options import AUTO, ClusterSource, Deciding, Source, WhichRelease
+from podium.cli.options import AUTO, ClusterSource, Deciding, ScenarioSource, Source, WhichRelease
 from podium.cli.output import NODE_DOMAIN, remark, warn
 from podium.errors import InputError
 from podium.lookup import find_pod, with_added_objects, with_priority_and_profile
@@ -20,6 +20,7 @@ from podium.workloads.first_pods import first_pods, named_after
 
 if TYPE_CHECKING:
     from podium.answers import NodeTemplate
+    from podium.answers.scenario import Scenario
     from podium.cluster_input import ClusterInput
     from podium.config import KubeSchedulerConfiguration
     from podium.engine.release import AnyRelease, Options, Release
@@ -101,7 +102,33 @@ def read_cluster(source: Source, deciding: Deciding, *needed: OwnersFor) -> tupl
     objects = given.settled
     mention(objects, source)
     mention_missing_owners(given, source, *needed)
-    return objects, scheduler_options(deciding, objects, registry)
+    return in_scenario(source, deciding, objects, scheduler_options(deciding, objects, registry))
+
+
+def in_scenario(
+    source: Source, deciding: Deciding, objects: Objects, settings: SchedulerOptions
+) -> tuple[Objects, SchedulerOptions]:
+    """The objects after the steps of the scenario that is asked for, and its options; as they are without one."""
+    if not isinstance(source, ScenarioSource) or source.scenario is None:
+        return objects, settings
+    from podium.answers.applied_scenario import apply_scenario
+
+    scenario = read_scenario_file(source.scenario)
+    given = find_config(deciding.config, objects, settings.release)
+    found = apply_scenario(scenario, objects, given.document, settings)
+    remark(f"scenario: {scenario.title}")
+    return found.objects, found.options
+
+
+def read_scenario_file(file: str) -> Scenario:
+    """The scenario in a file."""
+    from podium.answers.scenario import read_scenario
+    from podium.manifests import load_documents
+
+    documents = list(load_documents(file))
+    if len(documents) != 1:
+        raise InputError(f"has {len(documents)} documents; a scenario is one", file)
+    return read_scenario(documents[0][1], file)
 
 
 def scheduler_options(deciding: Deciding, objects: Objects, registry: Registry) -> SchedulerOptions:
@@ -173,15 +200,19 @@ def mention_ignored(what: str, ignored: Mapping[str, int]) -> None:
 
 
 def choose_release(wanted: WhichRelease, objects: Iterable[Object]) -> Release:
-    """The release with this name, with feature gates switched; `auto` uses the newest kubelet's, and says so."""
-    from podium.engine.release import known_crashes, release_of, release_of_nodes
+    """The release with this name, with feature gates switched; by default the newest kubelet's, which it says.
+
+    Nodes that do not say a version that Podium has are an error with `auto`; by default the newest release decides.
+    """
+    from podium.engine.release import CURRENT, known_crashes, known_release_of_nodes, release_of, release_of_nodes
     from podium.rules.gates import gate_remarks, read_gates
 
-    name = wanted.release
-    if name == AUTO:
-        found = release_of_nodes(item for item in objects if isinstance(item, Node))
-        remark(found.said)
-        name = found.release
+    name, nodes = wanted.release, [item for item in objects if isinstance(item, Node)]
+    if name is None or name == AUTO:
+        found = release_of_nodes(nodes) if name == AUTO else known_release_of_nodes(nodes)
+        if found is not None:
+            remark(found.said)
+        name = CURRENT if found is None else found.release
     release = release_of(name)
     if wanted.feature_gates is not None:
         release = release.with_feature_gates(read_gates(wanted.feature_gates))
@@ -233,7 +264,11 @@ def check_config(given: ConfigSource, registry: Registry, release: AnyRelease) -
 
 
 def find_config(file: str | None, objects: Objects, release: AnyRelease) -> ConfigSource:
-    """The configuration of a release: a file or, for an old release, a provider; else that among the objects."""
+    """The configuration of a release: a file or, for an old release, a provider; else that among the objects.
+
+    Extenders are called only if the user named the file: what comes with the objects makes Podium call nobody.
+    """
+    from podium.config.extender_calls import is_http, without_calls
     from podium.engine.release import PROVIDERS, Options, release_of
     from podium.errors import InputError
     from podium.manifests import load_documents
@@ -244,22 +279,27 @@ def find_config(file: str | None, objects: Objects, release: AnyRelease) -> Conf
         if document is not None and not chosen.knows(document):
             warn(f"{where}: is not a configuration of {chosen.name}, which uses its defaults instead")
             document = None
-        return ConfigSource(document, where)
+        uncalled = without_calls(document)
+        if uncalled.urls:
+            warn(f"{where}: {uncalled.warning}; have them called by naming the configuration with --config")
+        return ConfigSource(uncalled.document, where)
     if file in PROVIDERS and chosen.is_old:
         return ConfigSource(None, file, Options(provider=file))
     documents = list(load_documents(file))
     if len(documents) != 1:
         raise InputError(f"has {len(documents)} documents; a configuration is one {chosen.reads}", file)
-    return ConfigSource(documents[0][1], file)
+    document = documents[0][1]
+    if urls := [url for url in without_calls(document).urls if is_http(url)]:
+        remark(f"{file}: pods and nodes are sent to {counted(len(urls), 'extender')}: {', '.join(urls)}")
+    return ConfigSource(document, file)
 
 
 def _mention_uncallable(config: KubeSchedulerConfiguration, where: str) -> None:
     """Warn about extenders that kube-scheduler accepts although no call can succeed."""
+    from podium.config.extender_calls import public_url
     from podium.config.parse import uncallable
 
     for extender in uncallable(config.extenders):
-        from podium.extenders.transport import public_url
-
         url = public_url(extender.url_prefix)
         warn(f"{where}: extenders: urlPrefix {url!r} is not an http:// or https:// URL, so every call to it fails")
 

@@ -114,12 +114,13 @@ Sampled = Annotated[
 AUTO = "auto"
 """Means the release of the nodes."""
 Releases = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--release",
         metavar="RELEASE",
-        help=f"Which release of kube-scheduler decides, v1.29 to {NEWEST}, or `auto` for that of the nodes; for v1.8, "
-        "v1.14 and v1.18 --config is a Policy, or the name of a provider.",
+        help=f"Which release of kube-scheduler decides, v1.29 to {NEWEST}; by default, or with `auto`, that of the "
+        f"nodes, and {NEWEST} if they do not say theirs. For v1.8, v1.14 and v1.18 --config is a Policy, or the name "
+        "of a provider.",
     ),
 ]
 FeatureGates = Annotated[
@@ -149,8 +150,12 @@ Strict = Annotated[
 ]
 NoWarn = Annotated[bool, typer.Option("--no-warn", help="Do not print warnings about the input.")]
 MaxInput = Annotated[
-    str,
-    typer.Option("--max-input", metavar="SIZE", help="Refuse a file of more than this, unpacked, such as 512Mi."),
+    str | None,
+    typer.Option(
+        "--max-input",
+        metavar="SIZE",
+        help="Refuse a file of more than this, unpacked, such as 512Mi; by default 4Gi, and 1Gi for gzip and pipes.",
+    ),
 ]
 
 
@@ -177,11 +182,28 @@ class Source(ClusterSource):
     verbose: Verbose = False
 
 
+ScenarioFile = Annotated[
+    str | None,
+    typer.Option(
+        "--scenario",
+        metavar="FILE",
+        help="Ask about the cluster in a scenario: after its steps, with its release, configuration and weights.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScenarioSource(Source):
+    """The source of the objects, and a scenario to see them in."""
+
+    scenario: ScenarioFile = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class WhichRelease:
     """The release that decides."""
 
-    release: Releases = NEWEST
+    release: Releases = None
     feature_gates: FeatureGates = None
 
 
@@ -289,11 +311,11 @@ def _reading(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the option that limits the size of every file that the command reads."""
 
     @wraps(command)
-    def reads(*, max_input: str, **arguments: Any) -> Any:
+    def reads(*, max_input: str | None, **arguments: Any) -> Any:
         from podium.cli.inputs import read_size
-        from podium.manifests.files import MAX_INPUT
+        from podium.input_files import MAX_INPUT
 
-        allowed = MAX_INPUT.set(read_size(max_input, "--max-input"))
+        allowed = MAX_INPUT.set(None if max_input is None else read_size(max_input, "--max-input"))
         shown = NODE_DOMAIN.set("")
         try:
             return command(**arguments)
@@ -302,6 +324,6 @@ def _reading(command: Callable[..., Any]) -> Callable[..., Any]:
             MAX_INPUT.reset(allowed)
 
     own = inspect.signature(command)
-    parameters = [*own.parameters.values(), _option("max_input", MaxInput, "4Gi")]
+    parameters = [*own.parameters.values(), _option("max_input", MaxInput, None)]
     vars(reads)["__signature__"] = own.replace(parameters=parameters)
     return reads

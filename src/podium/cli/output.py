@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from podium.answers import Condition
+    from podium.engine.release import AnyRelease
     from podium.present.text import Line
 
 
@@ -203,6 +204,7 @@ def emit_measured(
     lines: Callable[..., Iterable[Line]],
     document: Callable[[A], dict[str, Any]],
     rows: Callable[[A], str],
+    release: AnyRelease | None = None,
     **shown: bool,
 ) -> None:
     """`emit` an answer; its document lists the conditions that hold. `shown` is passed on to `lines`."""
@@ -211,6 +213,7 @@ def emit_measured(
         lines=lambda: lines(found, width=text_width(output), **shown),
         document=lambda: with_conditions(document(found), conditions, found.values),
         rows=lambda: rows(found),
+        release=release,
     )
 
 
@@ -263,19 +266,32 @@ def emit(
     lines: Callable[[], Iterable[Line]],
     document: Callable[[], Mapping[str, Any]],
     rows: Callable[[], str],
+    release: AnyRelease | None = None,
 ) -> None:
-    """Write an answer to stdout: as lines of text, as a document (JSON or YAML), or as rows of CSV."""
+    """Write an answer to stdout: as lines of text, as a document (JSON or YAML), or as rows of CSV.
+
+    A document says which `release` decided, if there was one for all of it.
+    """
     from podium.present import to_json, to_yaml
 
     match output:
         case Format.JSON:
-            print(to_json(document()))
+            print(to_json(_with_release(document(), release)))
         case Format.YAML:
-            print(to_yaml(document()))
+            print(to_yaml(_with_release(document(), release)))
         case Format.CSV:
             print(rows())
         case _:
             _emit_text(lines, NODE_DOMAIN.get() if output is Format.TABLE else "")
+
+
+def _with_release(document: Mapping[str, Any], release: AnyRelease | None) -> Mapping[str, Any]:
+    if release is None:
+        return document
+    from podium.engine.release import release_of
+
+    head = {name: document[name] for name in ("apiVersion", "kind") if name in document}
+    return {**head, "release": release_of(release).name, **document}
 
 
 NARROWEST, DEFAULT_WIDTH, UNLIMITED = 40, 80, 100_000

@@ -185,7 +185,7 @@ def demo(deciding: options.WhichRelease = options.WhichRelease()) -> None:
     chosen = choose_release(deciding, objects)
     scheduler = Scheduler(cluster, release=chosen)
     print(f"An example cluster of {cluster.node_count} nodes has two pending pods. Where do they go, and why?")
-    extra = "" if deciding.release == NEWEST else f" --release {chosen.name}"
+    extra = "" if chosen.name == NEWEST else f" --release {chosen.name}"
     for key in (PLACED, STUCK):
         print_lines([Line(""), Line(f"$ podium explain {key} -f example.yaml{extra}", "bold")])
         print_lines(to_lines(explain_pod(scheduler, pods[key]), width=text_width()))

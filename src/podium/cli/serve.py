@@ -58,6 +58,9 @@ class ServerAddress:
 
 def serve(
     source: options.Source = options.Source(),
+    scenario: Annotated[
+        str | None, typer.Option("--scenario", metavar="FILE", help="The scenario that the page shows first.")
+    ] = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port to listen on.")] = 8080,
     token_file: Annotated[
         str | None,
@@ -77,14 +80,15 @@ def serve(
 
     A live cluster is read once, at the start. Listens on this machine only, unless told otherwise. Ends with Ctrl-C.
     """
-    from podium.cli.inputs import find_config, read_cluster
+    from podium.answers.scenario import BASE
+    from podium.cli.inputs import find_config, read_cluster, read_scenario_file
     from podium.cli.output import remark
     from podium.errors import InputError
 
     try:
         from podium.web.app import Server, application, workers_for
         from podium.web.serving import MIB, listen
-        from podium.web.what_if import served_subject
+        from podium.web.subject import in_scenario, served_subject
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed: pip install 'podium[web]'") from None
 
@@ -92,9 +96,12 @@ def serve(
     objects, settings = read_cluster(source, deciding)
     given = find_config(deciding.config, objects, settings.release)
     subject = served_subject(objects, given.document, settings.registry, release=settings.release, where=given.where)
+    start = BASE if scenario is None else read_scenario_file(scenario)
+    # A scenario that cannot be applied is refused now, not by the page.
+    in_scenario(subject, start)
     workers = workers_for(subject, at_once=at_once, seconds=time_limit)
     workers.start()
-    server = Server(subject, workers)
+    server = Server(subject, workers, start)
     try:
         server.warm_up()
         app = application(server, **listening.guarding(body_limit * MIB))

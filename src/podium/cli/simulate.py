@@ -14,8 +14,9 @@ from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
     from podium.answers.rollout import ChangedObject, RolloutStep
+    from podium.answers.simulation import Simulation
     from podium.cluster_input import ClusterInput
-    from podium.engine import Simulation
+    from podium.engine.release import AnyRelease
     from podium.engine.scheduler import SchedulerOptions
     from podium.present.text import Line
     from podium.timeline import Timeline, TimelineResult
@@ -27,7 +28,7 @@ class Bound(StrEnum):
 
 
 def simulate(
-    source: options.Source = options.Source(),
+    source: options.ScenarioSource = options.ScenarioSource(),
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every workload and node, not the first ten.")] = False,
     html: options.Html = None,
@@ -43,6 +44,9 @@ def simulate(
         Bound | None,
         typer.Option("--hpa", help="Scale what a HorizontalPodAutoscaler targets to its maximum or minimum."),
     ] = None,
+    preempt: Annotated[
+        bool, typer.Option("--preempt/--no-preempt", help="Whether pods may evict others of a lower priority for room.")
+    ] = True,
     events: Events = None,
     until: Until = None,
     log: Log = None,
@@ -56,29 +60,46 @@ def simulate(
 ) -> int:
     """Place everything that is pending, workloads without pods included, and show how full the nodes get.
 
-    Pods are decided by priority, then creation, then as they stand in the input. Exit code 1 if something does not fit.
+    Pods are decided by priority, then creation, then as they stand in the input; a pod that fits nowhere evicts pods of
+    a lower priority if that helps, as in a cluster. Exit code 1 if a pod ends up without a node.
     An object of a later -f is applied over that of an earlier one, and what that changes is shown first.
     With --timeline, pods come, run and go, nodes join and fail, over simulated time.
     """
-    from podium.cli.inputs import mention, mention_missing_owners, read_input, registry_with, scheduler_options
+    from podium.cli.inputs import (
+        in_scenario,
+        mention,
+        mention_missing_owners,
+        read_input,
+        registry_with,
+        scheduler_options,
+    )
     from podium.cli.output import write_report
+    from podium.cluster_input import ClusterInput
 
     chosen = TimelineOptions(events, until, log, samples, plot, snapshot_at, snapshot, resume, node_groups)
     if any(chosen):
-        unwanted = {"--html": html is not None, "--rollout": stepwise, "--hpa": hpa is not None}
+        unwanted = {
+            "--html": html is not None,
+            "--rollout": stepwise,
+            "--hpa": hpa is not None,
+            "--no-preempt": not preempt,
+        }
         for option in (*(name for name, given in unwanted.items() if given), *([] if deciding.cache else [NO_CACHE])):
             more = "; --plot draws one" if option == "--html" else ""
             raise typer.BadParameter(f"cannot be used with --timeline{more}", param_hint=option)
         return simulate_timeline(chosen, source, deciding, output)
     registry = registry_with(deciding.plugins)
     given = _scaled(read_input(source), hpa)
+    settings = scheduler_options(deciding, given.objects, registry)
+    if source.scenario is not None:
+        objects, settings = in_scenario(source, deciding, given.objects, settings)
+        given = ClusterInput(objects, strict=given.strict)
     objects = given.objects
-    settings = scheduler_options(deciding, objects, registry)
     mention(given.expanded, source, assume_volumes=settings.assume_volumes)
     mention_missing_owners(given, source)
-    found = (_step_by_step if stepwise else _at_once)(given, settings)
+    found = (_step_by_step if stepwise else _at_once)(given, settings, preempt=preempt)
     if not write_report(html, lambda: _page(found)):
-        _show(found, output, objects.unchanged, everything=everything)
+        _show(found, output, objects.unchanged, settings.release, everything=everything)
     return 0 if found.simulation.fits and not any(change.stuck for change in found.changes) else 1
 
 
@@ -115,21 +136,20 @@ def _scaled(given: ClusterInput, bound: Bound | None) -> ClusterInput:
     return ClusterInput(scaled_by_autoscalers(objects, bound.value), strict=given.strict)
 
 
-def _at_once(given: ClusterInput, settings: SchedulerOptions) -> Simulated:
+def _at_once(given: ClusterInput, settings: SchedulerOptions, *, preempt: bool) -> Simulated:
     from podium.answers.rollout import changed_objects, requested_before
+    from podium.answers.simulation import simulate, with_usage_before
     from podium.cli.output import progress
-    from podium.engine import simulate
-    from podium.engine.simulation import simulation_of
 
     objects, cluster = given.objects, given.cluster()
     with progress("placing pods", len(cluster.pending)) as advance:
-        simulation = simulate(cluster, config=settings, on_decided=lambda placement: advance())
+        simulation = simulate(cluster, config=settings, preempt=preempt, on_decided=lambda placement: advance())
     if objects.applied:
-        simulation = simulation_of(simulation.placements, requested_before(objects), simulation.cluster)
+        simulation = with_usage_before(simulation, requested_before(objects))
     return Simulated(simulation, changed_objects(objects, simulation), None)
 
 
-def _step_by_step(given: ClusterInput, settings: SchedulerOptions) -> Simulated:
+def _step_by_step(given: ClusterInput, settings: SchedulerOptions, *, preempt: bool) -> Simulated:
     from podium.answers.rollout import rollout
     from podium.cli.output import warn
     from podium.workloads.rolling_updates import ROLLED_OUT
@@ -147,7 +167,7 @@ def _page(found: Simulated) -> str:
     return simulation_page(found.simulation, found.changes)
 
 
-def _show(found: Simulated, output: Format, unchanged: int, *, everything: bool) -> None:
+def _show(found: Simulated, output: Format, unchanged: int, release: AnyRelease, *, everything: bool) -> None:
     from podium.cli.output import emit, text_width
     from podium.present.simulation import change_lines, to_document, to_lines, to_rows
 
@@ -161,6 +181,7 @@ def _show(found: Simulated, output: Format, unchanged: int, *, everything: bool)
         lines=lines,
         document=lambda: to_document(*found),
         rows=lambda: to_rows(found.simulation),
+        release=release,
     )
 
 
@@ -254,6 +275,7 @@ def _check(chosen: TimelineOptions, files: Sequence[str]) -> None:
 
 def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options.AllSchedulerOptions) -> Timeline:
     from podium.cli.inputs import (
+        in_scenario,
         mention,
         mention_ignored,
         mention_missing_owners,
@@ -274,7 +296,7 @@ def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options
     objects = given.settled
     mention(objects, source, assume_volumes=deciding.assume_volumes)
     mention_missing_owners(given, source, FURTHER_PODS, NEW_NODES)
-    settings = scheduler_options(deciding, objects, registry)
+    objects, settings = in_scenario(source, deciding, objects, scheduler_options(deciding, objects, registry))
     if chosen.resume is not None:
         return resume_timeline(read_bytes(chosen.resume), events, settings, where=chosen.resume)
     groups = None

@@ -300,8 +300,12 @@ def _dask_cluster(address: str) -> AbstractContextManager[Workers]:
 def _document(file: str | None, objects: Objects, registry: Registry, release: Release) -> dict[str, Any] | None:
     """The configuration as written in its file, else among the objects; None if there is neither."""
     from podium.cli.inputs import check_config, find_config
+    from podium.config.extender_calls import names_extenders
+    from podium.errors import InputError
     from podium.releases import provider_policy
 
+    if file is None and names_extenders(objects.scheduler_config):
+        raise InputError("the configuration among the input has extenders, which are not called: name it with --config")
     given = find_config(file, objects, release)
     check_config(given, registry, release)
     if given.options is not None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
+from podium.model.meta import integer
 from podium.model.quantity import INT64
 
 T = TypeVar("T")
@@ -27,6 +28,8 @@ _UNITS = {
     "m": 60 * SECOND,
     "h": 3600 * SECOND,
 }
+_MOST_FRACTION = 18
+"""How many digits after the point matter: an hour has fewer than 10**13 nanoseconds."""
 _TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]+)")
 
 
@@ -40,8 +43,8 @@ def parse_duration(text: str) -> int:
         term = _TERM.match(unsigned, position)
         if term is None or not (term[1] or term[2]) or term[3] not in _UNITS:
             raise ValueError(f"invalid duration {text!r}")
-        whole, fraction, unit = term[1] or "0", term[2] or "", _UNITS[term[3]]
-        total += int(whole) * unit + int(fraction or "0") * unit // 10 ** len(fraction)
+        whole, fraction, unit = term[1] or "0", (term[2] or "")[:_MOST_FRACTION], _UNITS[term[3]]
+        total += integer(whole) * unit + int(fraction or "0") * unit // 10 ** len(fraction)
         position = term.end()
     nanoseconds = -total if text[0] == "-" else total
     if nanoseconds not in INT64:

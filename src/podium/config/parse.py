@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+from podium.config.extender_calls import is_http
 from podium.config.fields import SECOND, Fields, Problems
 from podium.config.profiles import (
     API_VERSIONS,
@@ -30,11 +30,11 @@ from podium.config.types import (
     Profile,
     TLSConfig,
 )
-from podium.errors import ConfigError
+from podium.errors import ConfigError, InputError
+from podium.input_files import read_input
 from podium.model.meta import extended_resource_errors
 from podium.rules import Rules
 
-_HTTP_URL = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
 _CERTIFICATE = re.compile(rb"^-----BEGIN CERTIFICATE-----\s*$", re.MULTILINE)
 _PRIVATE_KEY = re.compile(rb"^-----BEGIN (\w+ )?PRIVATE KEY-----\s*$", re.MULTILINE)
 
@@ -127,7 +127,10 @@ def _content(data: bytes, file: str, path: str, problems: Problems) -> bytes | N
     if data or not file:
         return data
     try:
-        return Path(file).read_bytes()
+        return read_input(file)
+    except InputError as error:
+        problems.add(path, f"cannot read {error}")
+        return None
     except OSError as error:
         problems.add(path, f"cannot read {file}: {error.strerror}")
         return None
@@ -145,7 +148,7 @@ def _is_root_certificate(pem: bytes) -> bool:
 
 def uncallable(extenders: Sequence[ExtenderConfig]) -> tuple[ExtenderConfig, ...]:
     """The extenders whose urlPrefix names no HTTP server. kube-scheduler accepts them, but every call fails."""
-    return tuple(extender for extender in extenders if not _HTTP_URL.match(extender.url_prefix))
+    return tuple(extender for extender in extenders if not is_http(extender.url_prefix))
 
 
 def in_call_order(extenders: Sequence[ExtenderConfig]) -> tuple[ExtenderConfig, ...]:
@@ -232,12 +235,19 @@ def ignoring(config: KubeSchedulerConfiguration, plugins: Collection[str]) -> Ku
     return replace(config, profiles=tuple(_without(profile, plugins) for profile in config.profiles))
 
 
+def without_post_filter(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    """The configuration without PostFilter plugins: nothing is done for a pod that fits nowhere, so none is evicted."""
+    profiles = (replace(profile, points={**profile.points, POST_FILTER: ()}) for profile in config.profiles)
+    return replace(config, profiles=tuple(profiles))
+
+
 def _without(profile: Profile, plugins: Collection[str]) -> Profile:
     points = {point: tuple(ref for ref in refs if ref.name not in plugins) for point, refs in profile.points.items()}
     return replace(profile, points=points)
 
 
 KIND = "KubeSchedulerConfiguration"
+POST_FILTER = "postFilter"
 
 
 def default_config(known_plugins: KnownPlugins, rules: Rules) -> KubeSchedulerConfiguration:

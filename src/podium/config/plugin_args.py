@@ -17,7 +17,7 @@ from podium.model import (
     SelectorRequirement,
     TopologySpreadConstraint,
 )
-from podium.model.meta import label_value_errors, qualified_name_errors
+from podium.model.meta import integer, label_value_errors, qualified_name_errors
 from podium.model.quantity import INT64
 from podium.rules import Rules
 
@@ -418,7 +418,7 @@ def _check_label_requirement(requirement: SelectorRequirement, path: str, proble
 
 def _is_integer(text: str) -> bool:
     digits = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
-    return digits.isascii() and digits.isdigit() and int(text) in INT64
+    return digits.isascii() and digits.isdigit() and integer(text) in INT64
 
 
 def _check_balanced_allocation(args: NodeResourcesBalancedAllocationArgs, path: str, problems: Problems) -> None:

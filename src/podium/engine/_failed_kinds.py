@@ -229,7 +229,7 @@ class FailedKinds:
         return *self._cluster.version, self._nominations.version
 
     def _kind(self, pod: Pod, info: PodInfo) -> Hashable:
-        claims = claims_key(pod, self._cluster.store) if pod.spec.resource_claims else None
+        claims = claims_key(pod, self._cluster.store, self._cluster.rules) if pod.spec.resource_claims else None
         plans = self._plans.get(pod.spec.scheduler_name)
         return info if plans is None else plans.kind_of(info), pod.spec.scheduler_name, claims
 

@@ -14,14 +14,12 @@ from podium.engine.decision import Attempt, Decision, Diagnosis
 from podium.engine.scheduler import MemberSearch, Scheduler
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, Code, Framework, Status
-from podium.framework.pod_group_points import Assignment, FailedGroup, Placement, PodGroupPostFilterResult
+from podium.framework.pod_group_points import GROUP_CYCLE, Assignment, FailedGroup, Placement, PodGroupPostFilterResult
 from podium.model import Pod, PodGroup
 
 UNSCHEDULABLE = "pod group is unschedulable"
 """The error that begins the message of a group, and of its pods, that could not be placed."""
 NO_PLACEMENTS = "no feasible placements found"
-GROUP_CYCLE = "PodGroupCycle"
-"""The cycle state's key that pods of a group find during the group's cycle, with the state that they share."""
 
 
 class GroupStatus(NamedTuple):

@@ -199,6 +199,14 @@ def release_of_nodes(nodes: Iterable[Node]) -> FoundRelease:
     raise InputError(f"{said}; Podium decides as v1.29 or later, or {', '.join(OLD_RELEASES)}: name one with --release")
 
 
+def known_release_of_nodes(nodes: Iterable[Node]) -> FoundRelease | None:
+    """The newest release among the kubelets; None if none states a version, or Podium has nothing as old."""
+    versions = {short_name(node.status.node_info.kubelet_version) for node in nodes} - {None, ""}
+    newest = max((name for name in versions if name), key=release_order, default=None)
+    is_known = newest in RELEASE_NAMES or (newest is not None and release_order(newest) > release_order(NEWEST))
+    return release_of_nodes(nodes) if is_known else None
+
+
 def release_of(release: AnyRelease) -> Release:
     """The release with this name; InputError for a release that Podium does not support."""
     if isinstance(release, Release):

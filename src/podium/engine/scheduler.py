@@ -268,7 +268,8 @@ class Scheduler:
 
         The decision has all reasons, and with `explain` all scores; there is none for a pod that fits, otherwise.
         """
-        if not explain:
+        # PostFilter reads which claims were in the way on any node, which only the explained way looks for.
+        if not explain and not pod.spec.resource_claims:
             with PLUGIN_FAULTS:
                 evaluation, extended = self._evaluate(pod, everywhere=False, member_of=search)
                 row = None if evaluation is None else self._select(evaluation, extended)

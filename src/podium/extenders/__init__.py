@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import msgspec
 
+from podium.config.extender_calls import public_url
 from podium.config.types import MAX_NODE_SCORE
 from podium.errors import ExtenderError
 from podium.model import Node, Object, Pod
@@ -292,7 +293,7 @@ class Extender:
 
     def __init__(self, config: ExtenderConfig) -> None:
         # Imported here: the HTTP client is slow to import, and most runs have no extender.
-        from podium.extenders.transport import Transport, public_url
+        from podium.extenders.transport import Transport
 
         self.name = public_url(config.url_prefix)
         """The urlPrefix, by which kube-scheduler names an extender; without user, password and query."""

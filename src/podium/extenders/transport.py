@@ -15,8 +15,10 @@ from urllib.parse import unquote
 
 import httpx2
 
+from podium.config.extender_calls import password_of, public_url
 from podium.config.types import DEFAULT_EXTENDER_TIMEOUT
-from podium.errors import ConfigError, ExtenderError
+from podium.errors import ConfigError, ExtenderError, InputError
+from podium.input_files import read_input
 from podium.wording import one_line
 
 if TYPE_CHECKING:
@@ -92,7 +94,9 @@ def _data_or_file(data: bytes, file: str, field: str, where: str) -> bytes:
     if data:
         return data
     try:
-        return Path(file).read_bytes()
+        return read_input(file)
+    except InputError as error:
+        raise ConfigError([f"{field} {error}"], where) from None
     except OSError as error:
         raise ConfigError([f"{field} {file!r} cannot be read: {error.strerror}"], where) from None
 
@@ -122,6 +126,7 @@ class Transport:
             headers={"Content-Type": "application/json", "User-Agent": "podium"},
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             follow_redirects=True,
+            event_hooks={"response": [self._check_redirect]},
             max_redirects=_MAX_REDIRECTS,
             limits=httpx2.Limits(keepalive_expiry=_IDLE_SECONDS),
             trust_env=not _is_loopback(config.url_prefix),
@@ -165,6 +170,16 @@ class Transport:
             raise self.error(verb, f"answered {response.status_code}" + (f": {said}" if said else ""))
         return bytes(received)
 
+    def _check_redirect(self, response: httpx2.Response) -> None:
+        """Refuse a redirect to another server: the user named this one, and the body holds whole pods and nodes."""
+        if not response.has_redirect_location:
+            return
+        here, there = response.url, response.url.join(response.headers["location"])
+        is_upgrade = (here.scheme, there.scheme, here.port, there.port) == ("http", "https", None, None)
+        if here.host != there.host or not (is_upgrade or (here.scheme, here.port) == (there.scheme, there.port)):
+            verb = here.path.rpartition("/")[2]
+            raise self.error(verb, f"redirects to another server, {public_url(str(there))}, which is not called")
+
     def _late(self, verb: str) -> ExtenderError:
         return ExtenderError(self._name, f"{verb}: no answer within {self._timeout:g} s")
 
@@ -175,18 +190,9 @@ class Transport:
         return ExtenderError(self._name, f"{verb}: {one_line(message, 300)}")
 
 
-_USERINFO = re.compile(r"^((?:[A-Za-z][A-Za-z0-9+.-]*:)?//)?([^/?#]*)@")
-
-
-def public_url(url: str) -> str:
-    """The URL without user, password, query and fragment, which may be shown."""
-    return re.split("[?#]", _USERINFO.sub(r"\1", url), maxsplit=1)[0]
-
-
 def _userinfo(url: str) -> tuple[str, ...]:
     """The password in the URL, as written and as sent; empty if there is none."""
-    found = _USERINFO.match(url)
-    password = found[2].partition(":")[2] if found else ""
+    password = password_of(url)
     return tuple(dict.fromkeys((password, unquote(password)))) if password else ()
 
 

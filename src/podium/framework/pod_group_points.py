@@ -11,6 +11,9 @@ from podium.framework.plugin import CycleState, Plugin
 from podium.framework.status import ObjectChange, Status
 from podium.model import Pod, PodGroup
 
+GROUP_CYCLE = "PodGroupCycle"
+"""The cycle state's key that pods of a group find during the group's cycle, with the state that they share."""
+
 
 class Placement(NamedTuple):
     """A set of nodes that a group may go to: their rows, in ascending order."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from operator import itemgetter
 from typing import Unpack
 
@@ -84,11 +84,13 @@ class SchedulerLoop:
         *,
         now: float = 0.0,
         runs_binding: bool = True,
+        waiting: Iterable[Pod] | None = None,
         **keywords: Unpack[SchedulerKeywords],
     ) -> None:
         """`keywords` are those of `Scheduler`: registry, tie_break, seed and so on.
 
-        With `runs_binding` off, whoever carries out `Bind` also runs PreBind, Bind and PostBind.
+        With `runs_binding` off, whoever carries out `Bind` also runs PreBind, Bind and PostBind. `waiting` are the
+        pending pods of the cluster to put into the queue, first come first served; by default all.
         """
         self.cluster = cluster
         self._runs_binding = runs_binding
@@ -116,7 +118,7 @@ class SchedulerLoop:
         """The pods that are being bound, until that is reported."""
         for pod in (*cluster.pending.values(), *(pod for pod, _ in cluster.placed()), *cluster.stranded):
             self.pods[pod.key] = pod
-        for pod in cluster.pending.values():
+        for pod in list(cluster.pending.values()) if waiting is None else waiting:
             if self.is_responsible(pod):
                 self.queue.add(pod, now)
 
@@ -456,7 +458,7 @@ class SchedulerLoop:
         self.queue.done(pod.key)
         status = self._pre_bind_and_bind(assumed) if self._runs_binding else SUCCESS
         if status != SUCCESS:
-            return self._fail_to_bind(queued, assumed, status, now)
+            return self._fail_to_bind(queued, assumed, status, now) + self._expected_node(assumed, status)
         self.assumed[pod.key] = queued, assumed
         if self._runs_binding:
             for post_bind in self.scheduler.framework_of(pod).post_bind:
@@ -509,6 +511,17 @@ class SchedulerLoop:
         self._forget(assumed, now)
         diagnosis = Diagnosis.of_error(status.message, status.plugin)._replace(is_error=not status.code.rejects)
         return self.fail(queued, diagnosis, now)
+
+    def _expected_node(self, assumed: Assumed, status: Status) -> list[Instruction]:
+        """The nomination of a pod that failed in PreBind: its status names the node since PreBind began, and stays
+        so.
+        """
+        pod, framework = self.pods.get(assumed.pod.key), self.scheduler.framework_of(assumed.pod)
+        has_begun = any(plugin.name == status.plugin for plugin in framework.pre_bind)
+        if pod is None or not has_begun or not self.scheduler.setup.rules.nominates_expected_node:
+            return []
+        self.scheduler.nominations.nominate(pod, assumed.node)
+        return [Nominate(pod, assumed.node)]
 
     def _undo(self, queued: QueuedPod, assumed: Assumed, status: Status, now: float) -> list[Instruction]:
         """Undo the placement of a pod that Permit rejected."""

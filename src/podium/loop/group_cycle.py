@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from podium.engine.decision import NO_PLUGINS, Diagnosis
 from podium.engine.group_cycle import (
     FITS,
-    GROUP_CYCLE,
     UNSCHEDULABLE,
     GroupAlgorithm,
     GroupRun,
@@ -20,8 +19,8 @@ from podium.engine.group_cycle import (
 )
 from podium.engine.group_preemption import GroupPreemption
 from podium.framework import SUCCESS, Code, Status
-from podium.framework.pod_group_points import PodGroupPostFilterResult
-from podium.loop.events import ChangeObject, Evict, Instruction, Nominate, SetCondition, Wait
+from podium.framework.pod_group_points import GROUP_CYCLE, PodGroupPostFilterResult
+from podium.loop.events import ChangeObject, Evict, Instruction, Nominate, SetCondition, Unschedulable, Wait
 from podium.loop.pod_groups import QueuedGroup
 from podium.loop.queued_pod import Assumed, PodAtPermit, QueuedPod
 from podium.model import Pod, PodGroup
@@ -115,7 +114,7 @@ class GroupCycles:
         code = cycle.status.code
         loop.queue.groups.put_back(queued, is_success=code is Code.SUCCESS, is_error=code is Code.ERROR, now=now)
         for waiting in placed:
-            instructions += self._bind(waiting, now)
+            instructions += self._bind(cycle, waiting, now)
         return instructions
 
     # -- before the algorithm ----------------------------------------------------------------------------------------
@@ -269,11 +268,16 @@ class GroupCycles:
         why = GroupStatus(Code.ERROR if diagnosis.is_error else status.code, (), diagnosis.message)
         return self._fail(cycle, member, why, "", now, diagnosis)
 
-    def _bind(self, waiting: PodAtPermit, now: float) -> list[Instruction]:
+    def _bind(self, cycle: GroupCycle, waiting: PodAtPermit, now: float) -> list[Instruction]:
         """Bind a pod that need not wait at Permit, or no more; the others wait."""
         if waiting.deadlines:
             return [Wait(waiting.assumed.pod, waiting.assumed.node, tuple(sorted(waiting.deadlines)), waiting.until)]
-        return self._loop.stop_waiting(self._loop.waiting.take(waiting.assumed.pod.key), now)
+        outcome = cycle.outcomes[waiting.assumed.pod.key]
+        instructions = self._loop.stop_waiting(self._loop.waiting.take(waiting.assumed.pod.key), now)
+        for failed in (each for each in instructions if isinstance(each, Unschedulable)):
+            code = Code.ERROR if failed.is_error else Code.UNSCHEDULABLE
+            outcome.status, outcome.nominated = GroupStatus(code, (), failed.message), ""
+        return instructions
 
     def _set_condition(self, cycle: GroupCycle, status: GroupStatus) -> list[Instruction]:
         """Write whether the group got onto nodes; once it did, that never changes."""

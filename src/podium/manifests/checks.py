@@ -55,6 +55,7 @@ from podium.model.meta import (
     dns_label_errors,
     dns_subdomain_errors,
     extended_resource_errors,
+    integer,
     label_value_errors,
     qualified_name_errors,
 )
@@ -77,6 +78,7 @@ from podium.model.objects import (
 from podium.model.quantity import check_quantity, parse_quantity
 from podium.model.resources import HUGE_PAGES
 from podium.model.selectors import label_selector
+from podium.wording import one_line
 
 _PERCENTAGE = re.compile(r"[0-9]+%")
 _LAST_PORT = 65535
@@ -149,10 +151,12 @@ def validate_topology_key(term: PodAffinityTerm | TopologySpreadConstraint) -> N
 
 def validate_node_spec(spec: NodeSpec) -> None:
     """Check that no two taints have the same key and effect."""
-    seen = [(taint.key, taint.effect) for taint in spec.taints]
-    for position, taint in enumerate(seen):
-        if taint in seen[:position]:
+    seen: set[tuple[str, str]] = set()
+    for position, each in enumerate(spec.taints):
+        taint = (each.key, each.effect)
+        if taint in seen:
             raise InputError(f"{':'.join(taint)} occurs twice", f"taints[{position}]")
+        seen.add(taint)
 
 
 def check_taint(taint: Taint) -> None:
@@ -264,8 +268,8 @@ def check_budget(spec: PodDisruptionBudgetSpec) -> None:
     for field, bound in (("minAvailable", spec.min_available), ("maxUnavailable", spec.max_unavailable)):
         if isinstance(bound, int) and bound < 0:
             raise InputError(f"must be 0 or more, got {bound}", field)
-        if isinstance(bound, str) and (not _PERCENTAGE.fullmatch(bound) or int(bound[:-1]) > 100):
-            raise InputError(f"must be a number or a percentage up to 100%, got {bound!r}", field)
+        if isinstance(bound, str) and (not _PERCENTAGE.fullmatch(bound) or integer(bound[:-1]) > 100):
+            raise InputError(f"must be a number or a percentage up to 100%, got {one_line(bound, 60)!r}", field)
     policy = spec.unhealthy_pod_eviction_policy
     if policy not in (None, "IfHealthyBudget", "AlwaysAllow"):
         raise InputError(f"must be IfHealthyBudget or AlwaysAllow, got {policy!r}", "unhealthyPodEvictionPolicy")

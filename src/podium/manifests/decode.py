@@ -219,6 +219,8 @@ def plain(entry: Entry) -> object:
         return msgspec.json.decode(value)
     except UnicodeDecodeError as error:
         raise InputError(f"is not UTF-8 text: {error.reason}", entry.where) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(f"cannot be read as JSON: {error}", entry.where) from None
 
 
 def object_name(kind: str, value: object) -> str:

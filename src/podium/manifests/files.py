@@ -11,15 +11,15 @@ import shutil
 import sys
 import tempfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from functools import partial
-from io import FileIO
 from typing import Any, BinaryIO, Generic, Literal, NamedTuple, TypeVar, cast
 
 import msgspec
 
 from podium.errors import InputError, os_problem
+from podium.input_files import most_bytes, open_input, too_large
 from podium.manifests.yaml_documents import yaml_documents
 from podium.model import Pod
 
@@ -51,8 +51,8 @@ class _Search:
     def map(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         value = dict(pairs)
         if self.key is None and len(value) < len(pairs):
-            keys = [key for key, _ in pairs]
-            self.key = next(key for key in keys if keys.count(key) > 1)
+            counts = Counter(key for key, _ in pairs)
+            self.key = next(key for key, count in counts.items() if count > 1)
         if self.key is not None and not self.name and isinstance(value.get("metadata"), dict) and "kind" in value:
             self.name = f"{value['kind']} {value['metadata'].get('name', 'without a name')}"
         return value
@@ -206,10 +206,6 @@ _RAW = msgspec.json.Decoder(msgspec.Raw)
 _FLOW_YAML_SHOWS_WITHIN = 4096
 
 
-MAX_INPUT: ContextVar[int] = ContextVar("MAX_INPUT", default=4 << 30)
-"""The maximum size of a file in bytes, unpacked."""
-
-
 class Document(NamedTuple):
     """One document as read: `value` is undecoded JSON (`msgspec.Raw`) or a plain value."""
 
@@ -240,7 +236,7 @@ def load_documents(source: Source) -> Iterator[tuple[str, object]]:
                 value = msgspec.json.decode(value)
             except UnicodeDecodeError as error:
                 raise InputError(f"is not UTF-8 text: {error.reason}", document.where) from None
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, RecursionError) as error:
                 raise InputError(f"cannot be read as JSON: {error}", document.where) from None
         yield document.where, value
 
@@ -267,25 +263,33 @@ def read_documents(source: Source, *, guess: bool = False) -> Iterator[Document]
 
 
 def files_under(directory: str) -> list[str]:
-    """The YAML and JSON files under a directory, sorted, each real file once; hidden names are skipped."""
+    """The YAML and JSON files under a directory, sorted, each real file once; hidden names are skipped.
+
+    A link that leads out of the directory is an InputError: whoever made the directory must not choose other files.
+    """
     found: list[str] = []
-    seen = {os.path.realpath(directory)}
+    top = os.path.realpath(directory)
+    seen = {top}
     for folder, subfolders, names in os.walk(directory, followlinks=True):
         # Sorting in place also sets the order of the walk; a folder seen before is a loop of links.
         subfolders[:] = sorted(
-            name for name in subfolders if not name.startswith(".") and _first_time(os.path.join(folder, name), seen)
+            name
+            for name in subfolders
+            if not name.startswith(".") and _first_time(os.path.join(folder, name), top, seen)
         )
         for name in sorted(names):
             path = os.path.join(folder, name)
-            if name.endswith(_SUFFIXES) and not name.startswith(".") and _first_time(path, seen):
+            if name.endswith(_SUFFIXES) and not name.startswith(".") and _first_time(path, top, seen):
                 found.append(path)
     if not found:
         raise InputError(f"no {', '.join(_SUFFIXES[:3])} file in this directory", directory)
     return sorted(found)
 
 
-def _first_time(path: str, seen: set[str]) -> bool:
+def _first_time(path: str, top: str, seen: set[str]) -> bool:
     real = os.path.realpath(path)
+    if os.path.commonpath((top, real)) != top:
+        raise InputError("is a link that leads out of the directory; name its target with -f if it belongs", path)
     if real in seen:
         return False
     seen.add(real)
@@ -295,9 +299,9 @@ def _first_time(path: str, seen: set[str]) -> bool:
 def _of_file(path: str, guess: bool) -> Iterator[Document]:
     """The documents of a file; with `guess`, a huge list is read in parts while its document is in use."""
     if guess and _may_be_huge_list(path):
-        with open(path, "rb", buffering=0) as file:
+        with open_input(path) as file:
             before = os.fstat(file.fileno())
-            listed = LargeList.of(partial(_piece, file), before.st_size)
+            listed = LargeList.of(partial(_piece, path, file), before.st_size)
             if listed is not None:
                 yield Document(f"{path} document 1", path, None, listed=listed)
                 if os.fstat(file.fileno()).st_mtime_ns != before.st_mtime_ns:
@@ -308,16 +312,16 @@ def _of_file(path: str, guess: bool) -> Iterator[Document]:
 
 def _may_be_huge_list(path: str) -> bool:
     try:
-        return _MAPPED_FROM < os.stat(path).st_size <= MAX_INPUT.get() and os.access(path, os.R_OK)
+        return _MAPPED_FROM < os.stat(path).st_size <= most_bytes() and os.access(path, os.R_OK)
     except OSError:
         return False
 
 
-def _piece(file: FileIO, start: int, end: int) -> bytes:
+def _piece(path: str, file: BinaryIO, start: int, end: int) -> bytes:
     file.seek(start)
     found = file.read(end - start)
     if len(found) < end - start:
-        raise _changing(str(file.name))
+        raise _changing(path)
     return found
 
 
@@ -331,11 +335,11 @@ def _text(path: str) -> Text:
     A copy is mapped: if the file itself shrank while it is mapped, the process would crash.
     """
     try:
-        with open(path, "rb") as file:
+        with open_input(path) as file:
             plain = file.peek(2)[:2] not in (GZIP_MAGIC, *UTF_16_MARKS)
             size = os.fstat(file.fileno()).st_size
-            if size > MAX_INPUT.get():
-                raise _too_large(path)
+            if size > most_bytes():
+                raise too_large(path)
             if plain and size > _MAPPED_FROM:
                 with tempfile.TemporaryFile() as copy:
                     shutil.copyfileobj(file, copy, _CHUNK)
@@ -388,17 +392,15 @@ class _Rest:
 
 
 def _all_of(stream: BinaryIO, name: str) -> bytes:
-    """The contents of a stream, up to `MAX_INPUT`; its first bytes show whether it is text at all."""
-    parts: list[bytes] = []
-    size = 0
-    while part := stream.read(_HEAD if not parts else _CHUNK):
-        if not parts and part[:2] not in UTF_16_MARKS and _is_garbage(part, len(part) == _HEAD):
+    """The contents of a stream, up to the limit; its first bytes show whether it is text at all."""
+    data = bytearray()
+    while part := stream.read(_CHUNK if data else _HEAD):
+        if not data and part[:2] not in UTF_16_MARKS and _is_garbage(part, len(part) == _HEAD):
             raise _garbage(part, name)
-        size += len(part)
-        if size > MAX_INPUT.get():
-            raise _too_large(name)
-        parts.append(part)
-    return b"".join(parts)
+        data += part
+        if len(data) > most_bytes(unpacked=True):
+            raise too_large(name, unpacked=True)
+    return bytes(data)
 
 
 def _is_garbage(head: bytes, there_is_more: bool) -> bool:
@@ -408,10 +410,6 @@ def _is_garbage(head: bytes, there_is_more: bool) -> bool:
     """
     is_json = head.lstrip()[:1] in (b"{", b"[")
     return b"\0" in head or (there_is_more and b":" not in head and not is_json)
-
-
-def _too_large(name: str) -> InputError:
-    return InputError(f"has more than the {MAX_INPUT.get():,} bytes that are read; allow more with --max-input", name)
 
 
 def _garbage(head: bytes, name: str) -> InputError:

@@ -31,7 +31,7 @@ KUBECTL_NAMES = {
 }
 """kubectl's names for the kinds that any answer reads; those of devices, which v1.34 introduced, are the last."""
 
-NOT_SERVED_BY_DEFAULT = frozenset(("DeviceTaintRule",))
+NOT_SERVED_BY_DEFAULT = frozenset(("DeviceTaintRule", "PodGroup"))
 """The other kinds: kubectl refuses the whole command if the API server does not serve one of the kinds."""
 
 KUBECTL_COMMAND = f"kubectl get {','.join(KUBECTL_NAMES.values())} -A -o json > cluster.json"

@@ -13,6 +13,7 @@ import yaml
 
 from podium.config.fields import seconds_of
 from podium.errors import InputError
+from podium.input_files import open_input
 from podium.manifests import load_documents
 from podium.manifests.files import GZIP_MAGIC, UTF_16_MARKS
 
@@ -104,7 +105,7 @@ def _placed(error: InputError, file: str) -> InputError:
     """An error about a text that is no YAML, with the line; the error itself if another thing is wrong."""
     if not os.path.isfile(file):
         return error
-    with open(file, "rb") as opened:
+    with open_input(file) as opened:
         data = opened.read()
     if data.startswith((GZIP_MAGIC, *UTF_16_MARKS)):
         return error
@@ -140,7 +141,7 @@ class LocatedDocument:
         self.value: object = documents[0][1]
         self._lines: dict[Path, int] = {}
         # Every file that can be read has line numbers, unless it is packed or comes from stdin.
-        with suppress(OSError, yaml.YAMLError), open(file, "rb") as text:
+        with suppress(OSError, yaml.YAMLError), open_input(file) as text:
             self._lines = {value.path: value.line for value in located_values(text.read())}
 
     def refuse(self, path: Path, problem: str) -> NoReturn:

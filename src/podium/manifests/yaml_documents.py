@@ -106,8 +106,10 @@ _TAG = "tag:yaml.org,2002:"
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
 # Kubernetes objects need a few dozen levels; the parser's time grows with the square of the depth.
 _MAX_DEPTH = 1_000
-_MAX_ALIASED = 1_000_000
-"""How many values aliases may stand for in one document: a few lines of nested aliases would fill any memory."""
+_MAX_ALIASED = 16 << 20
+"""How many bytes aliases may stand for in one document: a few lines of nested aliases would fill any memory."""
+_BYTES_PER_VALUE = 16
+"""What a value counts for besides its text."""
 _NO_KEY = object()
 _MERGE = object()
 
@@ -159,7 +161,7 @@ class _Open:
         self.target = target
         self.anchor = anchor
         self.before = before
-        """How many values of the document came before it."""
+        """How many bytes of the document came before it."""
         self.key: object = _NO_KEY
         self.explicit: set[str] = set()
 
@@ -170,8 +172,8 @@ class _Builder:
     def __init__(self, parser: Any) -> None:
         self.parser = parser
         self.anchors: dict[str, tuple[object, int]] = {}
-        """The value of each anchor, and how many values it contains."""
-        self.values = 0
+        """The value of each anchor, and how many bytes it counts for."""
+        self.size = 0
         self.aliased = 0
         self.open: list[_Open] = []
         self.result: object = None
@@ -193,22 +195,22 @@ class _Builder:
                 value, size = self.anchors[event.anchor]
                 self.aliased += size
                 if self.aliased > _MAX_ALIASED:
-                    raise self._error(f"its aliases stand for more than {_MAX_ALIASED:,} values", event)
-                self.values += size
+                    raise self._error(f"its aliases stand for more than {_MAX_ALIASED >> 20} MiB", event)
+                self.size += size
                 self._add(value, event)
             elif kind is yaml.DocumentEndEvent:
                 return self.result
             else:
                 ended = self.open.pop()
                 if ended.anchor:
-                    self.anchors[ended.anchor] = ended.target, self.values - ended.before
+                    self.anchors[ended.anchor] = ended.target, self.size - ended.before
                 self._add(ended.target, event)
 
     def _start(self, target: dict[str, object] | list[object], event: Any) -> None:
         if len(self.open) == _MAX_DEPTH:
             raise self._error(f"nested deeper than {_MAX_DEPTH} levels", event)
-        self.open.append(_Open(target, event.anchor, self.values))
-        self.values += 1
+        self.open.append(_Open(target, event.anchor, self.size))
+        self.size += _BYTES_PER_VALUE
 
     def _scalar(self, event: Any) -> None:
         if event.tag is not None and event.tag != "!":
@@ -220,9 +222,10 @@ class _Builder:
             return
         else:
             value = resolve_scalar(event.value)
-        self.values += 1
+        size = _BYTES_PER_VALUE + len(event.value)
+        self.size += size
         if event.anchor:
-            self.anchors[event.anchor] = value, 1
+            self.anchors[event.anchor] = value, size
         self._add(value, event)
 
     def _tagged(self, event: Any) -> object:

@@ -171,3 +171,15 @@ def extended_resource_errors(value: str) -> list[str]:
     if native or value.startswith(QUOTA_PREFIX) or qualified_name_errors(QUOTA_PREFIX + value):
         return ["is an invalid extended resource name"]
     return []
+
+
+_MOST_DIGITS = 40
+
+
+def integer(text: str) -> int:
+    """The integer of a sign and decimal digits. One of more than 40 digits becomes 10**40: no field of Kubernetes holds
+    more than 64 bits, and reading digits takes the square of their number.
+    """
+    sign = -1 if text.startswith("-") else 1
+    digits = text.lstrip("+-0")
+    return sign * (int(digits or "0") if len(digits) <= _MOST_DIGITS else 10**_MOST_DIGITS)

@@ -10,7 +10,18 @@ import re
 import msgspec
 
 from podium.errors import InputError
-from podium.model.meta import Count, Int32, Int64, LabelSelector, NodeSelector, Object, Quantity, ResourceList, Struct
+from podium.model.meta import (
+    Count,
+    Int32,
+    Int64,
+    LabelSelector,
+    NodeSelector,
+    Object,
+    Quantity,
+    ResourceList,
+    Struct,
+    integer,
+)
 from podium.model.pod import InTreeVolumeSources, PersistentVolumeClaimSpec, PodTemplateSpec
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -20,6 +31,7 @@ BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-doma
 NODE_GROUP = "podium/node-group"
 """The label with the node group of a node, for groups that grow and shrink."""
 PRICE_PER_HOUR = "podium/price-per-hour"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 """The label with the price of a node, as a number."""
 
 
@@ -368,4 +380,5 @@ def int_or_percent(value: int | str, of: int, *, up: bool) -> int:
     match = _PERCENT.fullmatch(value.strip())
     if match is None:
         raise InputError(f"{value!r} must be a number or a percentage such as 50%")
-    return math.ceil(int(match[1]) * of / 100) if up else int(match[1]) * of // 100
+    percent = integer(match[1])
+    return math.ceil(percent * of / 100) if up else percent * of // 100

@@ -21,6 +21,7 @@ from podium.model import (
     Taint,
     Toleration,
 )
+from podium.model.meta import integer
 from podium.model.quantity import INT64
 
 Labels = Mapping[str, str]
@@ -57,7 +58,7 @@ def _integer(text: str) -> int | None:
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit()):
         return None
-    number = int(text)
+    number = integer(text)
     return number if number in INT64 else None
 
 
@@ -94,7 +95,7 @@ class Requirement(NamedTuple):
                 return True
             case "DoesNotExist":
                 return False
-        number, (bound,) = _integer(value), (int(v) for v in self.values)
+        number, (bound,) = _integer(value), (integer(v) for v in self.values)
         return number is not None and (number > bound if self.operator == "Gt" else number < bound)
 
     def matches(self, labels: Labels) -> bool:

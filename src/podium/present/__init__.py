@@ -19,7 +19,13 @@ def to_json(document: Mapping[str, Any]) -> str:
 
 
 def to_yaml(document: Mapping[str, Any]) -> str:
-    return yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True).rstrip("\n")
+    """The document as YAML, without the last line break. Marks that change the direction of text, and other characters
+    that cannot be seen, are escaped.
+    """
+    text = yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True).rstrip("\n")
+    if text.replace("\n", "").isprintable():
+        return text
+    return yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=False).rstrip("\n")
 
 
 def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

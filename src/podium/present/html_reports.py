@@ -11,11 +11,13 @@ from podium.answers import ClosestNode, WhyNot, WhyNowhere
 from podium.answers.audit import Audit, Audited, Finding
 from podium.answers.capacity import Capacity, NodesNeeded
 from podium.answers.compare import Comparison
+from podium.answers.consolidation import Consolidation
 from podium.answers.disruption import Disrupted, Disruption, WorstCase
 from podium.answers.rollout import ChangedObject
+from podium.answers.simulation import Simulation
 from podium.answers.tune import TimelineTuning, Tuning
 from podium.answers.upgrade import TOGETHER, ChangeGroup, ChangeKind, Upgrade
-from podium.engine import Decision, Simulation
+from podium.engine import Decision
 from podium.engine.decision import not_looked_at, scored, why
 from podium.model.resources import PODS
 from podium.plugins import IN_TREE
@@ -43,6 +45,7 @@ from podium.present.html import (
     usages,
     workload_table,
 )
+from podium.present.plan import consolidation_sentences, destinations, kept_by_reason
 from podium.present.simulation import outcome
 from podium.present.text import Sentence, amount, share
 from podium.present.upgrade import counts_by_kind, places
@@ -283,6 +286,24 @@ def disruption_page(found: Disruption | WorstCase) -> str:
         section("What becomes of the pods", scrolling(_fates(disruption.pods))) if disruption.pods else None,
         bar_section("How full the nodes are afterwards", usages(None, disruption.cluster)),
         good=disruption.harmless,
+    )
+
+
+def consolidation_page(plan: Consolidation, problems: Sequence[str] = ()) -> str:
+    """What the plan gains, its steps, the nodes that stay and why, and how full they get."""
+    titles = (Heading("Step", right=True), "Drain", Heading("Pods", right=True), Heading("Saves", right=True))
+    steps = [
+        (number, step.node, len(step.moves), f"{step.price:,.2f}", destinations(step.moves))
+        for number, step in enumerate(plan.steps, 1)
+    ]
+    kept = [(", ".join(nodes), reason) for reason, nodes in kept_by_reason(plan).items()]
+    return page(
+        "Which nodes can go",
+        _alone(consolidation_sentences(plan, problems)),
+        section("The steps", scrolling(table([*titles, "They go to"], steps))) if steps else None,
+        section("Nodes that stay", scrolling(table(["Nodes", "Because"], kept))) if kept else None,
+        bar_section("How full the nodes are afterwards", usages(None, plan.cluster)),
+        good=bool(plan.steps) and not problems,
     )
 
 

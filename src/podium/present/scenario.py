@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from podium.answers.applied_scenario import Differences, Effect
+from podium.answers.applied_scenario import Differences, Effect, PendingChanges, WhatIf
 from podium.answers.scenario import Cordon, Evict, Place, Scale, Uncordon
+from podium.answers.simulation import Placement
+from podium.present import API_VERSION
 from podium.present.disruption import sentences
 from podium.present.disruption import to_document as disruption_document
 from podium.wording import counted, listed
@@ -58,4 +61,65 @@ def differences_document(found: Differences) -> dict[str, Any]:
         "changedNodes": list(found.changed_nodes),
         "movedPods": len(found.moved),
         "pods": [each.to_dict() for each in found.moved[:MOST_LISTED]],
+    }
+
+
+def pending_sentences(found: PendingChanges) -> list[str]:
+    """How pending pods fare, compared with before: first those that wait because of the scenario."""
+    told = []
+    if found.new_waiting:
+        verb = "fits" if len(found.new_waiting) == 1 else "fit"
+        told.append(f"{counted(len(found.new_waiting), 'more pod')} {verb} nowhere.")
+    if found.fits_no_longer:
+        told.append(f"{counted(len(found.fits_no_longer), 'pending pod')} would have got a node before, and not now.")
+    if found.fits_now:
+        told.append(f"{counted(len(found.fits_now), 'pod')} that fitted nowhere before would now get a node.")
+    if found.new_placed:
+        told.append(f"{counted(len(found.new_placed), 'new pod')} would get a node.")
+    if found.waiting_as_before:
+        verb = "fits" if found.waiting_as_before == 1 else "fit"
+        told.append(f"{counted(found.waiting_as_before, 'pod')} that fitted nowhere before still {verb} nowhere.")
+    return told
+
+
+def pending_document(found: PendingChanges) -> dict[str, Any]:
+    """How pending pods fare, as plain data; at most 500 pods of each kind."""
+    groups = {
+        "fitsNow": found.fits_now,
+        "fitsNoLonger": found.fits_no_longer,
+        "newPlaced": found.new_placed,
+        "newWaiting": found.new_waiting,
+    }
+    return {
+        "harmless": found.harmless,
+        "words": pending_sentences(found),
+        "counts": {name: len(pods) for name, pods in groups.items()},
+        "placedAsBefore": found.placed_as_before,
+        "waitingAsBefore": found.waiting_as_before,
+        **{name: [placement_document(each) for each in pods[:MOST_LISTED]] for name, pods in groups.items()},
+    }
+
+
+def placement_document(placement: Placement) -> dict[str, Any]:
+    return {"pod": placement.pod.key, "node": placement.node, "message": placement.message or None}
+
+
+def what_if_document(found: WhatIf, nodes: Mapping[str, Any]) -> dict[str, Any]:
+    """A cluster in a scenario as plain data, of kind WhatIf; `nodes` are its nodes by columns."""
+    after = found.simulation
+    # Pods that fit nowhere come first: users look for them.
+    placements = sorted(after.placements, key=lambda each: each.node is not None)[:MOST_LISTED]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "WhatIf",
+        "title": found.scenario.title,
+        "steps": [effect_document(each) for each in found.effects],
+        "harmless": found.harmless,
+        "fits": after.fits,
+        "placed": len(after.placed),
+        "pending": len(after.pending),
+        "placements": [placement_document(each) for each in placements],
+        "pendingChanges": pending_document(found.pending),
+        "differences": differences_document(found.differences),
+        "tiles": nodes,
     }

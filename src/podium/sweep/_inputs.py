@@ -26,6 +26,7 @@ from podium.config.profiles import V1, with_argument, with_weight
 from podium.engine.release import CURRENT, release_of
 from podium.errors import ConfigError, InputError, os_problem
 from podium.framework import Registry, ScorePlugin
+from podium.input_files import open_input
 from podium.manifests import Objects, load, load_documents
 from podium.plugins import IN_TREE
 from podium.rules import NEWEST_RULES
@@ -78,6 +79,11 @@ Sources = Mapping[str, bytes]
 def sources_of(folder: Path) -> Sources:
     """The Python files of a folder, which the sweep's functions and plugins may import."""
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.py"))}
+
+
+def _file_digest(file: Path) -> bytes:
+    with open_input(file) as opened:
+        return hashlib.file_digest(opened, "sha256").digest()
 
 
 class SentModules(MetaPathFinder, ExecutionLoader):
@@ -197,7 +203,7 @@ class _Loading:
             files = sorted(Path(path).rglob("*")) if os.path.isdir(path) else [Path(path)]
             for file in files:
                 if file.is_file() or not file.is_dir():
-                    self.note(where, hashlib.sha256(file.read_bytes()).digest())
+                    self.note(where, _file_digest(file))
         except OSError as error:
             self.spec.document.refuse(where, f"{path}: {os_problem(error)}")
         except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import msgspec
 from podium.answers.search_space import OPTUNA_BATCH, load_optuna
 from podium.answers.trials import Workers
 from podium.errors import InputError, os_problem
+from podium.input_files import open_input
 from podium.sweep._inputs import Inputs, check_goal, run_digest
 from podium.sweep._spec import SEED, Goal, Point, SweepSpec, grid_size
 from podium.sweep.running import Numbers, RunOutcome, SharedInputs
@@ -25,6 +27,18 @@ if TYPE_CHECKING:
     from optuna.study import Study
 
 NAME = "journal.jsonl"
+
+
+class JournalRecord(msgspec.Struct, frozen=True):
+    """A line of the journal."""
+
+    run: str
+    numbers: dict[str, int | float | None]
+    """A number that JSON cannot write is null."""
+    error: str
+
+
+_RECORD = msgspec.json.Decoder(JournalRecord)
 
 
 class Journal:
@@ -47,14 +61,16 @@ class Journal:
 
     def _read(self) -> int:
         """Read the runs that are done; returns how many bytes of the file are complete lines."""
-        lines = self._path.read_bytes().split(b"\n")[:-1]
+        with open_input(self._path) as file:
+            lines = file.read().split(b"\n")[:-1]
         try:
             for line in lines:
-                record = msgspec.json.decode(line)
+                record = _RECORD.decode(line)
                 # A failed run is run again.
-                if not record["error"]:
-                    self._done[record["run"]] = RunOutcome(record["numbers"])
-        except (msgspec.DecodeError, KeyError, TypeError):
+                if not record.error:
+                    numbers = {name: math.nan if value is None else value for name, value in record.numbers.items()}
+                    self._done[record.run] = RunOutcome(numbers)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise InputError(
                 "is not a journal that this version of Podium wrote; choose another --out, or delete it",
                 str(self._path),
@@ -224,7 +240,13 @@ class SweepResult:
         kinds = {"run": pyarrow.int64()} | {name: pyarrow.float64() for name in self.measures}
         columns = self.columns()
         schema = pyarrow.schema([(name, kinds.get(name, pyarrow.string())) for name in columns])
-        pyarrow.parquet.write_table(pyarrow.table(columns, schema=schema), path)
+        # A reader finds the old or the new file, never a part.
+        temporary = f"{path}.{os.getpid()}.tmp"
+        try:
+            pyarrow.parquet.write_table(pyarrow.table(columns, schema=schema), temporary)
+            os.replace(temporary, path)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
 
 
 def _float(value: float | None) -> float | None:

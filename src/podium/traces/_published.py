@@ -444,7 +444,7 @@ def _lines(file: str, advance: Advance) -> Iterator[tuple[str, Mapping[str, Any]
             if line.strip():
                 try:
                     yield f"{file} line {number}", decode(line)
-                except msgspec.DecodeError as error:
+                except (msgspec.DecodeError, RecursionError) as error:
                     raise InputError(f"is not a JSON object: {error}", f"{file} line {number}") from None
             if number % STEP == 0:
                 advance(raw.tell() - told)

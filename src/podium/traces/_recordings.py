@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ import yaml
 
 from podium.config.fields import LONGEST
 from podium.errors import InputError, os_problem
+from podium.input_files import Unpacked, most_bytes, open_input, read_input
 from podium.manifests import load, load_documents
 from podium.manifests.decode import QUOTED
 from podium.manifests.files import GZIP_MAGIC
@@ -68,13 +70,13 @@ def read_simkube(files: Sequence[str], advance: Advance) -> Trace:
 
 def _decoded(file: str, advance: Advance) -> Mapping[str, Any]:
     try:
-        with open(file, "rb") as raw:
+        with open_input(file) as raw:
             data = raw.read(HEAD)
             # A trace is a map. Anything else is not read further: the input may have no end.
             if data[:1] in _MAPS or data.startswith(GZIP_MAGIC):
                 data += raw.read()
         size = len(data)
-        trace = msgspec.msgpack.decode(gzip.decompress(data) if data.startswith(GZIP_MAGIC) else data)
+        trace = msgspec.msgpack.decode(_unpacked(data, file) if data.startswith(GZIP_MAGIC) else data)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"cannot be unpacked as gzip: {error}", file) from None
     except OSError as error:
@@ -88,6 +90,11 @@ def _decoded(file: str, advance: Advance) -> Mapping[str, Any]:
         if not isinstance(trace.get(field), kind):
             raise InputError(f"{field} is missing or is not what SimKube writes", file)
     return trace
+
+
+def _unpacked(data: bytes, file: str) -> bytes:
+    with gzip.open(io.BytesIO(data)) as plain:
+        return Unpacked(plain, file).readall() or b""
 
 
 def _simkube_events(
@@ -231,7 +238,7 @@ def _with_line(error: InputError, file: str) -> InputError:
     path = path_in(error.message) or (error.message.partition(" ")[0],)
     lines: dict[tuple[str | int, ...], int] = {}
     with suppress(yaml.YAMLError):
-        lines = {v.path: v.line for v in located_values(Path(file).read_bytes()) if v.document == int(place[1])}
+        lines = {v.path: v.line for v in located_values(read_input(file, most_bytes())) if v.document == int(place[1])}
     if not lines:
         return error
     # A template is an object: what is wrong in it is named from there, and the place ends with its name.

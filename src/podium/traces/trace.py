@@ -20,6 +20,7 @@ import msgspec
 
 from podium.config.fields import LONGEST
 from podium.errors import InputError, os_problem
+from podium.input_files import Unpacked, open_input
 from podium.manifests import Objects, load
 from podium.manifests.files import GZIP_MAGIC
 from podium.model.meta import dns_subdomain_errors, label_value_errors
@@ -214,7 +215,7 @@ def size(paths: Sequence[str]) -> int:
     total = 0
     for path in paths:
         try:
-            with open(path, "rb"):
+            with open_input(path):
                 total += Path(path).stat().st_size
         except OSError as error:
             raise InputError(os_problem(error), path) from None
@@ -225,7 +226,7 @@ def size(paths: Sequence[str]) -> int:
 def opened(path: str) -> Iterator[tuple[IO[bytes], IO[str]]]:
     """Open a text file, plain or gzip; returns the raw file, whose position shows the progress, and the text."""
     try:
-        with open(path, "rb") as raw:
+        with open_input(path) as raw:
             head = raw.read(HEAD)
             is_packed = head[:2] == GZIP_MAGIC
             if not is_packed and b"\0" in head:
@@ -237,8 +238,9 @@ def opened(path: str) -> Iterator[tuple[IO[bytes], IO[str]]]:
             if not is_packed:
                 yield raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
                 return
-            with gzip.open(raw, "rt", encoding="utf-8-sig", newline="") as text:
-                yield raw, text
+            with gzip.open(raw, "rb") as plain:
+                limited = io.BufferedReader(Unpacked(plain, path))
+                yield raw, io.TextIOWrapper(limited, encoding="utf-8-sig", newline="")
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"cannot be unpacked as gzip: {error}", path) from None
     except UnicodeDecodeError as error:

@@ -14,7 +14,11 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from podium import answers
-from podium.engine import Scheduler, simulate
+from podium.answers.applied_scenario import AppliedScenario, configured, what_if
+from podium.answers.scenario import documents_of
+from podium.answers.score_settings import NO_SETTINGS, with_settings
+from podium.answers.simulation import simulate
+from podium.engine import Scheduler
 from podium.engine.release import AnyRelease, Release, release_of
 from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError, PodiumError
@@ -26,9 +30,11 @@ from podium.present import comparison as comparison_report
 from podium.present import disruption as disruption_report
 from podium.present import explanation as explanation_report
 from podium.present import simulation as simulation_report
+from podium.present.nodes import node_columns
+from podium.present.scenario import what_if_document
 from podium.web import _questions as questions
 from podium.web._views import timeline_document
-from podium.web.what_if import Subject, configured, manifests, posted_configuration, what_if, with_settings
+from podium.web.subject import Subject, in_scenario, posted_configuration
 from podium.workloads.first_pods import first_pods, named_after
 
 Document = Mapping[str, Any]
@@ -61,7 +67,9 @@ def _explain(question: questions.Explain, subject: Subject) -> Answered:
     pod = find_pod(subject.objects, question.pod, None).pod
     options = _options(question, subject)
     if question.settings is not None:
-        document = with_settings(subject, question.settings, question.profile)
+        document = with_settings(
+            subject.document, question.settings, subject.registry, subject.release, question.profile
+        )
         options["config"] = configured(document, subject.release, subject.registry, "the other weights")
     with closing(Scheduler(subject.cluster, **options, assume_volumes=question.assume_volumes)) as scheduler:
         explained = explanation_report.explain_pod(scheduler, pod, question.profile, preempt=question.preempt)
@@ -72,24 +80,22 @@ def _explain(question: questions.Explain, subject: Subject) -> Answered:
 def _simulate(question: questions.Simulate, subject: Subject) -> Answered:
     from podium.present.html_reports import simulation_page
 
-    found = simulate(subject.cluster, **_options(question, subject), assume_volumes=question.assume_volumes)
+    options = {**_options(question, subject), "assume_volumes": question.assume_volumes}
+    found = simulate(subject.cluster, **options, preempt=question.preempt)
     return Answered(simulation_report.to_document(found), lambda: simulation_page(found))
 
 
 @answer.register
 def _why_not(question: questions.WhyNot, subject: Subject) -> Answered:
-    from podium.present.html_reports import why_not_page
+    from podium.present.html_reports import why_not_page, why_nowhere_page
     from podium.present.why_not import why_not_document
 
     pod = find_pod(subject.objects, question.pod, None).pod
-    found = answers.why_not(
-        subject.cluster,
-        pod,
-        question.node,
-        **_options(question, subject),
-        profile=question.profile,
-        most=question.most,
-    )
+    options = {**_options(question, subject), "profile": question.profile, "most": question.most}
+    if question.node is None:
+        nowhere = answers.why_nowhere(subject.cluster, pod, **options)
+        return Answered(why_not_document(nowhere), lambda: why_nowhere_page(nowhere))
+    found = answers.why_not(subject.cluster, pod, question.node, **options)
     return Answered(why_not_document(found), lambda: why_not_page(found))
 
 
@@ -126,14 +132,14 @@ def _templates(question: questions.Capacity, subject: Subject) -> tuple[list[Pod
     found = [named_after(find_pod(objects, name, None).pod, name.rpartition("/")[2]) for name in question.pods]
     new: list[Object] = []
     if question.podspec is not None:
-        posted = load(manifests(question.podspec, "podspec"))
+        posted = load(documents_of(question.podspec, "podspec"))
         found += first_pods(posted, "podspec")
         new = added_objects(objects, posted)
     return [with_priority_and_profile(pod, objects, question.profile) for pod in found], new
 
 
 def _offer(offer: questions.NodeOffer) -> answers.NodeTemplate:
-    nodes = load(manifests(offer.node, "nodesNeeded")).of(Node)
+    nodes = load(documents_of(offer.node, "nodesNeeded")).of(Node)
     if len(nodes) != 1:
         raise InputError(f"nodesNeeded has {len(nodes)} nodes; a template is one")
     return answers.NodeTemplate(nodes[0], offer.price)
@@ -189,20 +195,24 @@ def _compare(question: questions.Compare, subject: Subject) -> Answered:
 
 def _ways(question: questions.Compare, subject: Subject) -> tuple[answers.Way, answers.Way]:
     """The two sides that are asked for, which differ in configuration, release or settings."""
-    asked = [bool(question.configs), bool(question.releases), question.settings is not None]
+    asked = [bool(question.configs), bool(question.releases), question.settings is not None, bool(question.scenarios)]
     if sum(asked) != 1:
-        raise InputError("say what differs: configs, releases, or settings; one of them")
+        raise InputError("say what differs: configs, releases, settings or scenarios; one of them")
+    if question.scenarios:
+        sides = [in_scenario(subject, questions.scenario_of(each)) for each in question.scenarios]
+        before, after = [subject, *sides][-2:]
+        return _way_of(before), _way_of(after)
 
     def way(config: Any, release: AnyRelease, name: str) -> answers.Way:
         return answers.Way(cluster=subject.cluster, config=config, release=release, name=name)
 
     today = "the default configuration" if subject.document is None else "the configuration of the input"
     if question.releases:
-        sides = [release_of(name) for name in question.releases]
-        first, second = [subject.release, *sides][-2:]
+        releases = [release_of(name) for name in question.releases]
+        first, second = [subject.release, *releases][-2:]
         return _as_release(first, subject), _as_release(second, subject)
     if question.settings is not None:
-        document = with_settings(subject, question.settings)
+        document = with_settings(subject.document, question.settings, subject.registry, subject.release)
         config = configured(document, subject.release, subject.registry, "the other weights")
         return way(subject.config, subject.release, today), way(config, subject.release, "the other weights")
     configs = [
@@ -215,6 +225,12 @@ def _ways(question: questions.Compare, subject: Subject) -> tuple[answers.Way, a
         way(configs[0], subject.release, "configuration 1"),
         way(configs[1], subject.release, "configuration 2"),
     )
+
+
+def _way_of(subject: Subject) -> answers.Way:
+    """A cluster in its scenario, as a side of a comparison."""
+    name = subject.scenario.title
+    return answers.Way(cluster=subject.cluster, config=subject.config, release=subject.release, name=name)
 
 
 def _as_release(release: Release, subject: Subject) -> answers.Way:
@@ -234,7 +250,8 @@ def _audit(question: questions.Audit, subject: Subject) -> Answered:
 
 @answer.register
 def _configuration(question: questions.Configuration, subject: Subject) -> Answered:
-    return Answered(with_settings(subject, question.settings, question.profile))
+    settings = question.settings or NO_SETTINGS
+    return Answered(with_settings(subject.document, settings, subject.registry, subject.release, question.profile))
 
 
 @answer.register
@@ -249,7 +266,16 @@ def _timeline(question: questions.Timeline, subject: Subject) -> Answered:
 def _what_if(question: questions.WhatIf, subject: Subject) -> Answered:
     from podium.web._views import what_if_page
 
-    document = what_if(question, subject)
+    today = subject if subject.before is None else subject.before
+    applied = AppliedScenario(
+        scenario=subject.scenario,
+        objects=subject.objects,
+        document=subject.document,
+        options=SchedulerOptions(**subject.options),
+        effects=subject.effects,
+    )
+    found = what_if(today.cluster, SchedulerOptions(**today.options), subject.cluster, applied)
+    document = what_if_document(found, node_columns(subject.cluster, question.group, today.cluster))
     return Answered(document, lambda: what_if_page(document))
 
 

@@ -11,10 +11,10 @@ import msgspec
 from msgspec import Meta
 
 from podium import __version__
+from podium.answers.scenario import BASE, Manifest, Scenario, Step, read_scenario
+from podium.answers.score_settings import ScoreSettings
 from podium.errors import InputError
-
-Manifest = dict[str, Any] | list[dict[str, Any]] | str
-"""Kubernetes objects: one, a List, a list of them, or YAML or JSON text."""
+from podium.wording import value_problem
 
 
 def _about(description: str) -> Meta:
@@ -25,7 +25,6 @@ def _about(description: str) -> Meta:
 Name = Annotated[str, Meta(min_length=1, max_length=600)]
 Names = Annotated[list[Name], Meta(min_length=1, max_length=10_000)]
 Release = Annotated[str, Meta(min_length=1, max_length=20, description="A release of kube-scheduler, such as v1.36.")]
-Weight = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 PodName = Annotated[Name, _about("The pod: `name`, `namespace/name`, or a workload such as `deploy/web`.")]
 NodeName = Annotated[Name, _about("The node by its name.")]
@@ -44,20 +43,11 @@ AssumeVolumes = Annotated[
 Output = Annotated[Literal["json", "html"], _about("The answer as JSON, or as the HTML report.")]
 
 
-class ScoreSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """Weights of scoring plugins, and how NodeResourcesFit scores; settings that are left out stay as they are."""
-
-    weights: Annotated[dict[str, Weight], _about("The weight of a plugin, by its name.")] = {}
-    strategy: Annotated[
-        Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] | None,
-        _about("The scoring strategy of NodeResourcesFit."),
-    ] = None
-    disabled: Annotated[
-        list[Name], Meta(max_length=100, description="Plugins that are switched off at every extension point.")
-    ] = []
-
-
 Settings = Annotated[ScoreSettings | None, _about("Decide with other weights.")]
+AnyScenario = Annotated[
+    Scenario | str | None,
+    _about("The scenario to ask about, as an object, as JSON text, or by the id that this server keeps it under."),
+]
 
 
 class Question(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
@@ -74,7 +64,27 @@ class Question(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename=
         Release | None,
         _about("The release of kube-scheduler to decide as, such as v1.36; the served one unless given."),
     ] = None
+    scenario: AnyScenario = None
     output: Output = "json"
+
+    @property
+    def scenario_value(self) -> Scenario:
+        """The scenario itself."""
+        return scenario_of(self.scenario)
+
+
+def scenario_of(given: Scenario | str | None) -> Scenario:
+    """A scenario, as an object or as JSON text; InputError for an id, which only a server can look up."""
+    if given is None:
+        return BASE
+    if isinstance(given, Scenario):
+        return given
+    try:
+        return read_scenario(msgspec.json.decode(given), "the scenario")
+    except msgspec.DecodeError:
+        raise InputError(
+            f"scenario {given[:40]!r} is not kept here: it is too old, or the server was started again"
+        ) from None
 
 
 class Explain(Question):
@@ -107,15 +117,15 @@ class NodeDetail(Question):
 
 
 class Moved(Question):
-    """How many pods of the cluster would move with other weights."""
+    """How many pods would go elsewhere with other weights, each decided on its own in the cluster as it is."""
 
-    settings: ScoreSettings
+    settings: Annotated[ScoreSettings | None, _about("The other weights; those of the scenario unless given.")] = None
 
 
 class Configuration(Question):
     """The KubeSchedulerConfiguration with other weights, for --config."""
 
-    settings: ScoreSettings
+    settings: Annotated[ScoreSettings | None, _about("The other weights; those of the scenario unless given.")] = None
     profile: Annotated[Name | None, _about("The profile whose weights change; the first unless given.")] = None
 
 
@@ -125,13 +135,14 @@ class Simulate(Question):
     tie_break: ReleaseTieBreak = None
     seed: Seed = 0
     assume_volumes: AssumeVolumes = False
+    preempt: Annotated[bool, _about("Whether pods may evict others of a lower priority for room.")] = True
 
 
 class WhyNot(Question):
-    """What keeps a pod off a node, and the smallest changes that would send it there."""
+    """What keeps a pod off a node, and the smallest changes that would send it there; without a node, anywhere."""
 
     pod: PodName
-    node: NodeName
+    node: Annotated[Name | None, _about("The node by its name; any, for a pod that fits nowhere, unless given.")] = None
     profile: Profile = None
     most: Annotated[int, Meta(ge=0, le=20, description="How many changes to name at most.")] = 5
     tie_break: ReleaseTieBreak = None
@@ -200,6 +211,10 @@ class Compare(Question):
     settings: Annotated[
         ScoreSettings | None, _about("Instead of a second configuration: the first with other weights.")
     ] = None
+    scenarios: Annotated[
+        list[Scenario | str],
+        Meta(max_length=2, description="The scenarios to compare; one is compared with the cluster as it is."),
+    ] = []
     replay: Annotated[bool, _about("Whether the running pods are placed again, too.")] = False
     tie_break: TieBreak = "first"
     seed: Seed = 0
@@ -223,63 +238,21 @@ class Timeline(Question):
     seed: Seed = 0
 
 
-class Cordon(msgspec.Struct, tag_field="do", tag="cordon", forbid_unknown_fields=True):
-    """Allow no new pods on these nodes."""
-
-    nodes: NodeNames
-
-
-class Uncordon(msgspec.Struct, tag_field="do", tag="uncordon", forbid_unknown_fields=True):
-    """Allow new pods on these nodes again."""
-
-    nodes: NodeNames
-
-
-class DrainStep(msgspec.Struct, tag_field="do", tag="drain", forbid_unknown_fields=True):
-    """Evict the pods of these nodes one by one."""
-
-    nodes: NodeNames
-
-
-class FailStep(msgspec.Struct, tag_field="do", tag="fail", forbid_unknown_fields=True):
-    """Remove these nodes."""
-
-    nodes: Annotated[list[Name], Meta(max_length=10_000, description="The nodes by their names.")] = []
-    selector: Annotated[Name | None, _about("Or the nodes by label: zone=eu-1a.")] = None
-
-
-class AddNodes(msgspec.Struct, tag_field="do", tag="add-nodes", forbid_unknown_fields=True):
-    """Add empty nodes that are copies of an existing node."""
-
-    like: Annotated[Name, _about("The node that they are like.")]
-    count: Annotated[int, Meta(ge=1, le=10_000, description="How many.")] = 1
-
-
-class Scale(msgspec.Struct, tag_field="do", tag="scale", forbid_unknown_fields=True):
-    """Scale a workload to this number of pods."""
-
-    workload: Annotated[Name, _about("The workload as `namespace/Kind/name`.")]
-    replicas: Annotated[int, Meta(ge=0, le=100_000, description="How many pods it has from then on.")]
-
-
-class Apply(msgspec.Struct, tag_field="do", tag="apply", forbid_unknown_fields=True):
-    """Add objects, or replace those of the same name."""
-
-    objects: Annotated[Manifest, _about("Kubernetes objects, or YAML or JSON text.")]
-
-
-Step = Cordon | Uncordon | DrainStep | FailStep | AddNodes | Scale | Apply
-
-
 class WhatIf(Question):
-    """Changes made to a copy of the cluster one after the other: what lands where, and what stays pending."""
+    """The cluster after the steps of its scenario: what each did, what moved, and what lands where."""
 
-    steps: Annotated[list[Step], Meta(max_length=100, description="The changes, in their order.")] = []
+    steps: Annotated[list[Step], Meta(max_length=100, description="Changes after those of the scenario.")] = []
     group: Annotated[Name, _about("The label whose values the nodes are grouped by.")] = "topology.kubernetes.io/zone"
 
+    @property
+    def scenario_value(self) -> Scenario:
+        """The scenario, with the additional steps."""
+        scenario = super().scenario_value
+        return msgspec.structs.replace(scenario, steps=[*scenario.steps, *self.steps]) if self.steps else scenario
 
-class Pods(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """The pods of the served cluster, pending pods first."""
+
+class Pods(Question):
+    """The pods of a cluster, pending pods first, each with where `podium simulate` puts it, or why it waits."""
 
     search: Annotated[
         str,
@@ -287,7 +260,10 @@ class Pods(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="cam
     ] = ""
     offset: Annotated[int, Meta(ge=0, le=1_000_000, description="How many pods to pass over.")] = 0
     limit: Annotated[int, Meta(ge=1, le=10_000, description="How many pods to list at most.")] = 100
-    output: Output = "json"
+
+
+class Overview(Question):
+    """How large the cluster is, its profiles and their weights, its labels and workloads; and its scenario."""
 
 
 def from_query(kind: type[Any], pairs: Iterable[tuple[str, str]]) -> Any:
@@ -320,7 +296,7 @@ def convert(given: Mapping[str, Any], kind: type[Any], *, strict: bool = True) -
     try:
         return msgspec.convert(dict(given), kind, strict=strict)
     except msgspec.ValidationError as error:
-        raise InputError(said(error)) from None
+        raise InputError(value_problem(str(error))) from None
 
 
 def from_json(body: bytes, kind: type[Any]) -> Any:
@@ -328,15 +304,9 @@ def from_json(body: bytes, kind: type[Any]) -> Any:
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
     except msgspec.ValidationError as error:
-        raise InputError(said(error)) from None
+        raise InputError(value_problem(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"the request is not JSON: {error}") from None
-
-
-def said(error: Exception) -> str:
-    """msgspec's error about a value in our words: the field first."""
-    message, at, path = str(error).rpartition(" - at `")
-    return f"{path.rstrip('`').removeprefix('$.')}: {message}" if at else str(error)
 
 
 Schema = dict[str, Any]
@@ -366,16 +336,13 @@ def openapi(kinds: Mapping[str, type[Any]]) -> Schema:
     paths: Schema = {}
     for (name, kind), schema in zip(kinds.items(), schemas, strict=True):
         content: Schema = {"application/json": {"schema": schema}}
-        if issubclass(kind, Question):
-            cluster = "A cluster as YAML or JSON text; the rest of the question is in the query then."
-            content["application/yaml"] = {"schema": {"type": "string", "description": cluster}}
+        cluster = "A cluster as YAML or JSON text; the rest of the question is in the query then."
+        content["application/yaml"] = {"schema": {"type": "string", "description": cluster}}
         parameters, about = _parameters(components[kind.__name__], components), (getdoc(kind) or "").partition("\n")[0]
         paths[f"/api/v1/{name}"] = {
             "get": _operation(f"get-{name}", about, {"parameters": parameters}),
             "post": _operation(f"ask-{name}", about, {"requestBody": {"required": True, "content": content}}),
         }
-    about = "How large the served cluster is, its profiles and their weights, its labels and workloads."
-    paths["/api/v1/overview"] = {"get": _operation("get-overview", about, {})}
     return {
         "openapi": "3.1.0",
         "info": {

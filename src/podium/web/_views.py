@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from functools import cached_property
 from time import monotonic
 from typing import Any
 
 import msgspec
 
-from podium.cluster import PodInfo
-from podium.engine import Scheduler, Usage
+from podium.answers.applied_scenario import configured
+from podium.answers.moved_pods import ScoredPods, moved_pods, sample_of_pods
+from podium.answers.score_settings import NO_SETTINGS, ScoreSettings, with_settings
+from podium.answers.simulation import Usage, simulate
+from podium.engine import Scheduler
 from podium.engine.decision import Decision, ranking
 from podium.engine.release import OLD_RELEASES
 from podium.errors import InputError
@@ -30,22 +34,14 @@ from podium.present.explanation import (
     runner_up_document,
 )
 from podium.present.html import SHOWN, Heading, Markup, bar, element, page, scrolling, section, table
+from podium.present.nodes import node_columns
+from podium.present.scenario import effect_sentences
 from podium.present.simulation import drain_lines, timeline_lines
 from podium.rules.gates import RELEASE_NAMES
 from podium.timeline import Timeline, TimelineResult, read_timeline
 from podium.web import _questions as questions
 from podium.web._formulas import formulas
-from podium.web._questions import ScoreSettings
-from podium.web.what_if import (
-    ScoredPods,
-    Subject,
-    configured,
-    moved_pods,
-    posted_configuration,
-    sample_of_pods,
-    tiles,
-    with_settings,
-)
+from podium.web.subject import Subject, posted_configuration, without_settings
 from podium.wording import counted
 from podium.workloads import workload_of
 
@@ -105,8 +101,15 @@ def _rejected(explained: Explained) -> list[dict[str, Any]]:
 
 
 MOST_SCHEDULERS = 6
-REASONS_SECONDS = 0.05
-"""How long one request for the pods may spend on finding out why pods wait, in seconds."""
+
+Placements = Mapping[str, tuple[str | None, str]]
+"""Per pending pod, by namespace/name, the node that it gets, or why it gets none."""
+
+
+def placements_of(subject: Subject) -> Placements:
+    """Where the pending pods of a cluster go, each with the node or the reason why it has none."""
+    found = simulate(subject.cluster, **subject.options, tie_break="first")
+    return {each.pod.key: (each.node, each.message) for each in found.placements}
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -120,29 +123,37 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Views:
-    """The served cluster, as the page shows it."""
+    """A cluster, as the page shows it.
 
-    def __init__(self, subject: Subject) -> None:
-        self.subject = subject
-        cluster = subject.cluster
-        self._pods = [
+    A scenario without steps changes neither pods nor nodes, so its questions are answered about the same cluster with
+    another scheduler.
+    """
+
+    def __init__(self, subject: Subject, placements: Placements | None = None) -> None:
+        """`placements` say where pending pods go; without them, that is not known yet."""
+        self.subject, self.placements = subject, placements
+        self._schedulers: OrderedDict[bytes, Scheduler] = OrderedDict()
+        self._scored: OrderedDict[bytes, ScoredPods] = OrderedDict()
+
+    @cached_property
+    def _pods(self) -> list[Listed]:
+        cluster = self.subject.cluster
+        return [
             *(_listed(pod, None) for pod in cluster.pending.values()),
             *(_listed(pod, pod.spec.node_name) for pod in cluster.stranded),
             *(_listed(pod, node) for pod, node in cluster.placed()),
         ]
-        self._texts = [
-            f"{pod.namespace}/{pod.name} {pod.node or 'pending'} {pod.workload}".lower() for pod in self._pods
-        ]
-        self._reasons: dict[tuple[PodInfo, str], str] = {}
-        self._schedulers: OrderedDict[bytes, Scheduler] = OrderedDict()
-        self._scored: OrderedDict[bytes, ScoredPods] = OrderedDict()
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return [f"{pod.namespace}/{pod.name} {pod.node or 'pending'} {pod.workload}".lower() for pod in self._pods]
 
     def prepare(self, seconds: float) -> None:
         """Spend some time on preparing the first page and the first slider."""
-        self._find_reasons(seconds / 2)
+        self._search(["any"])
         if self._can_turn:
-            today = self._scored_with(None)
-            today.decide_more(monotonic() + seconds / 2, len(today.pods))
+            today = self._scored_with(NO_SETTINGS)
+            today.decide_more(monotonic() + seconds, len(today.pods))
 
     @property
     def _can_turn(self) -> bool:
@@ -151,9 +162,10 @@ class Views:
 
     # -- the cluster and its pods ----------------------------------------------------------------------------------
 
-    def overview(self) -> dict[str, Any]:
-        """The page's first request: the size of the cluster, its profiles and their weights, its labels."""
-        cluster, scheduler = self.subject.cluster, self._scheduler(None, None)
+    def overview(self, asked: questions.Overview = questions.Overview()) -> dict[str, Any]:
+        """The size of the cluster, its profiles and their weights, its labels; and its scenario."""
+        cluster, scenario = self.subject.cluster, asked.scenario_value
+        plain = self._scheduler(None, NO_SETTINGS)
         labels = sorted({key for name in cluster.rows for key in cluster.node(name).metadata.labels})
         return {
             "apiVersion": API_VERSION,
@@ -171,17 +183,24 @@ class Views:
                     "filters": [plugin.name for plugin in framework.filter],
                     "strategy": _strategy(framework.profile.args.get("NodeResourcesFit")),
                 }
-                for name, framework in scheduler.frameworks.items()
+                for name, framework in plain.frameworks.items()
             ],
             "labels": labels[:500],
             "workloads": sorted({f"{pod.namespace}/{pod.workload}" for pod in self._pods if "/" in pod.workload})[
                 :5000
             ],
+            "scenario": {
+                "title": scenario.title,
+                "parts": scenario.settings.words,
+                "steps": [
+                    {"title": effect.step.words, "words": effect_sentences(effect)} for effect in self.subject.effects
+                ],
+                "value": msgspec.to_builtins(scenario),
+            },
         }
 
     def pods(self, asked: questions.Pods) -> dict[str, Any]:
-        """The pods that match all words of a search, pending pods first, each with the reason why it waits."""
-        known = self._find_reasons(REASONS_SECONDS)
+        """The pods that match all words of a search, pending pods first, each with where it goes or why it waits."""
         found = self._search(asked.search.lower().split())
         shown = found[asked.offset : asked.offset + asked.limit]
         return {
@@ -190,44 +209,28 @@ class Views:
             "found": len(found),
             "pods": len(self._pods),
             "pending": len(self.subject.cluster.pending),
-            "complete": known,
-            "items": [{**msgspec.to_builtins(pod), "reason": self._reason(pod)} for pod in shown],
+            "complete": self.placements is not None or not self.subject.cluster.pending,
+            "items": [{**msgspec.to_builtins(pod), **self._outlook(pod)} for pod in shown],
         }
 
     def _search(self, words: list[str]) -> list[Listed]:
         if not words:
             return self._pods
         waiting = len(self.subject.cluster.pending)
-        reasons = [self._reason(pod).lower() for pod in self._pods[:waiting]]
+        reasons = [str(self._outlook(pod)["reason"]).lower() for pod in self._pods[:waiting]]
         texts = [f"{text} {reason}" for text, reason in zip(self._texts, reasons, strict=False)] + self._texts[waiting:]
         places: Iterable[int] = range(len(texts))
         for word in words:
             places = [place for place in places if word in texts[place]]
         return [self._pods[place] for place in places]
 
-    def _reason(self, pod: Listed) -> str:
-        """Why a pod waits, if that is known; empty for a running pod."""
-        if pod.node is not None:
-            return ""
-        waiting = self.subject.cluster.pending.get(f"{pod.namespace}/{pod.name}")
-        return "" if waiting is None else self._reasons.get(self._kind(waiting), "")
-
-    def _kind(self, pod: Pod) -> tuple[PodInfo, str]:
-        return self.subject.cluster.info_of(pod), pod.spec.scheduler_name
-
-    def _find_reasons(self, seconds: float) -> bool:
-        """Spend some time on finding out why pods wait, one pod of each kind; returns whether all reasons are known."""
-        until = monotonic() + seconds
-        scheduler = self._scheduler(None, None)
-        for pod in self.subject.cluster.pending.values():
-            kind = self._kind(pod)
-            if kind not in self._reasons:
-                if monotonic() > until:
-                    return False
-                decision = scheduler.decide(pod)
-                fits = f"would go to {decision.node}" if decision.node else ""
-                self._reasons[kind] = decision.error or decision.message or fits
-        return True
+    def _outlook(self, pod: Listed) -> dict[str, str | None]:
+        """Where a pending pod goes when all of them are placed, or why it waits; nothing for a running pod."""
+        found = None if pod.node is not None else (self.placements or {}).get(f"{pod.namespace}/{pod.name}")
+        if found is None:
+            return {"wouldGoTo": None, "reason": ""}
+        node, message = found
+        return {"wouldGoTo": node, "reason": f"would go to {node}" if node else message}
 
     # -- a decision ------------------------------------------------------------------------------------------------
 
@@ -236,8 +239,8 @@ class Views:
         return decision_table(self._explained(asked, asked.pod))
 
     def _explained(self, asked: questions.Decision | questions.NodeDetail, name: str) -> Explained:
-        pod = self._pod(name)
-        return explain_pod(self._scheduler(asked.config, asked.settings, asked.profile), pod, asked.profile)
+        """The decision about a pod, with the preemption that it would cause if it fits nowhere."""
+        return explain_pod(self._asked(asked), self._pod(name), asked.profile, preempt=self._can_turn)
 
     def _pod(self, name: str) -> Pod:
         found = self.subject.cluster.find_pod(name)
@@ -254,6 +257,7 @@ class Views:
         allocatable, requested = (
             table[:, row].tolist() for table in (cluster.columns.allocatable, cluster.columns.requested)
         )
+        coming = [key for key, (where, _) in (self.placements or {}).items() if where == asked.node]
         about: dict[str, Any] = {
             "apiVersion": API_VERSION,
             "kind": "NodeDetail",
@@ -269,12 +273,13 @@ class Views:
             "pods": [
                 {"pod": pod.key, "priority": pod.priority, "workload": workload_of(pod)} for pod in cluster.pods_on(row)
             ],
+            "pendingPodsThatGoHere": sorted(coming),
             "formulas": [],
         }
         if asked.pod is not None:
             explained = self._explained(asked, asked.pod)
-            scheduler = self._scheduler(asked.config, asked.settings, asked.profile)
-            about["formulas"] = formulas(scheduler, self._pod(asked.pod), asked.profile, explained.decision, asked.node)
+            pod, decision = self._pod(asked.pod), explained.decision
+            about["formulas"] = formulas(self._asked(asked), pod, asked.profile, decision, asked.node)
             status = explained.decision.rejected.get(asked.node)
             about["rejected"] = status and {"plugin": status.plugin, "reasons": list(status.reasons)}
         return about
@@ -282,19 +287,21 @@ class Views:
     # -- other weights ---------------------------------------------------------------------------------------------
 
     def moved(self, asked: questions.Moved) -> dict[str, Any]:
-        """How many pods would move with other weights."""
-        today = self._scored_with(None)
-        settings = ScoreSettings(strategy=asked.settings.strategy, disabled=sorted(asked.settings.disabled))
-        other = today if settings == ScoreSettings() else self._scored_with(settings)
-        with_settings(self.subject, asked.settings)
-        return moved_pods(today, other, asked.settings.weights)
+        """How many pods would go elsewhere with other weights."""
+        settings = asked.settings or asked.scenario_value.settings
+        plain = without_settings(self.subject)
+        with_settings(plain.document, settings, plain.registry, plain.release)
+        today = self._scored_with(NO_SETTINGS)
+        others = ScoreSettings(strategy=settings.strategy, disabled=sorted(settings.disabled), profile=settings.profile)
+        other = self._scored_with(others) if others else today
+        return {"apiVersion": API_VERSION, "kind": "MovedPods", **moved_pods(today, other, settings).to_dict()}
 
-    def _scored_with(self, settings: ScoreSettings | None) -> ScoredPods:
-        key = msgspec.json.encode(settings)
+    def _scored_with(self, settings: ScoreSettings) -> ScoredPods:
+        key, first = msgspec.json.encode(settings), msgspec.json.encode(NO_SETTINGS)
         found = self._scored.get(key)
         if found is None:
             scheduler = self._scheduler(None, settings)
-            today = self._scored.get(b"null")
+            today = self._scored.get(first)
             pods, count = sample_of_pods(scheduler) if today is None else (today.pods, today.of)
             found = self._scored[key] = ScoredPods(scheduler, pods, count)
             if len(self._scored) > 3:
@@ -302,16 +309,28 @@ class Views:
                 del self._scored[list(self._scored)[1]]
         return found
 
-    def _scheduler(self, config: Any, settings: ScoreSettings | None, profile: str | None = None) -> Scheduler:
-        """A scheduler with the served configuration or another, and changed settings; the last few are kept."""
-        key = msgspec.json.encode((config, settings, profile))
+    # -- schedulers ------------------------------------------------------------------------------------------------
+
+    def _asked(self, asked: questions.Decision | questions.NodeDetail) -> Scheduler:
+        """The scheduler of a question."""
+        scenario = asked.scenario_value
+        config = asked.config if asked.config is not None else scenario.config
+        if asked.settings is not None:
+            return self._scheduler(config, asked.settings, asked.profile)
+        return self._scheduler(config, scenario.settings, asked.profile)
+
+    def _scheduler(self, config: Any, settings: ScoreSettings, profile: str | None = None) -> Scheduler:
+        """A scheduler with the cluster's own configuration or another, and changed settings; the last few are kept."""
+        key = msgspec.json.encode((config, settings, profile if settings else None))
         found = self._schedulers.get(key)
         if found is None:
-            subject = self.subject
+            subject = without_settings(self.subject)
             document = subject.document if config is None else posted_configuration(config)
-            made = subject.config if config is None else self._configured(document)
-            if settings is not None:
-                made = self._configured(with_settings(_with_document(subject, document), settings, profile))
+            if settings:
+                document = with_settings(document, settings, subject.registry, subject.release, profile)
+            made = subject.config
+            if config is not None or settings:
+                made = configured(document, subject.release, subject.registry, "the configuration")
             found = Scheduler(
                 subject.cluster, made, registry=subject.registry, release=subject.release, tie_break="first"
             )
@@ -321,15 +340,6 @@ class Views:
                 old.close()
         self._schedulers.move_to_end(key)
         return found
-
-    def _configured(self, document: Any) -> Any:
-        return configured(document, self.subject.release, self.subject.registry, "the configuration")
-
-
-def _with_document(subject: Subject, document: Any) -> Subject:
-    from dataclasses import replace
-
-    return replace(subject, document=document)
 
 
 def _listed(pod: Pod, node: str | None) -> Listed:
@@ -379,7 +389,7 @@ def _events(given: list[dict[str, Any]] | str) -> list[dict[str, Any]]:
 
 def _tiles(result: TimelineResult, subject: Subject) -> dict[str, Any]:
     """The nodes of the cluster, and those that were added later."""
-    found = tiles(subject.cluster, ZONE)
+    found = node_columns(subject.cluster, ZONE)
     later = sorted({life.node for life in result.lives if life.node}.difference(found["nodes"]))
     found["new"] = list(range(len(found["nodes"]), len(found["nodes"]) + len(later)))
     found["nodes"] += later
@@ -419,21 +429,26 @@ def what_if_page(document: Mapping[str, Any]) -> str:
     """The changes, what landed where, and every node."""
     steps = document["steps"]
     words = [sentence for step in steps for sentence in step["words"]] or ["The cluster as it is."]
+    words += document["pendingChanges"]["words"]
     placements = document["placements"]
-    if placements:
-        fits, waits = document["placed"], document["pending"]
-        verbs = "finds" if fits == 1 else "find", "does" if waits == 1 else "do"
-        words.append(f"{counted(fits, 'pod')} {verbs[0]} a node, {waits:,} {verbs[1]} not.")
     rows = [(each["pod"], each["node"] or "-", each["message"] or "") for each in placements]
     left_out = document["placed"] + document["pending"] - len(rows)
     note = _not_listed(left_out)
     return page(
         "What if",
         words,
-        section("Pods", scrolling(table(["Pod", "Node", "Why not"], rows)), note=note) if rows else None,
+        _difference_section(document["differences"]),
+        section("Pending pods", scrolling(table(["Pod", "Goes to", "Why not"], rows)), note=note) if rows else None,
         _node_section(document["tiles"]),
-        good=document["fits"] if steps else None,
+        good=document["harmless"] if steps else None,
     )
+
+
+def _difference_section(differences: Mapping[str, Any]) -> Markup | None:
+    """The pods that are elsewhere than before."""
+    rows = [(each["pod"], each["before"] or "-", each["after"] or "-") for each in differences["pods"]]
+    note = _not_listed(differences["movedPods"] - len(rows))
+    return section("Moved", scrolling(table(["Pod", "Before", "After"], rows)), note=note) if rows else None
 
 
 def pods_page(document: Mapping[str, Any]) -> str:

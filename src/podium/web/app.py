@@ -7,10 +7,14 @@ answer all others.
 from __future__ import annotations
 
 import asyncio
+import secrets
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from importlib.resources import files
+from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -20,13 +24,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from podium.answers.scenario import BASE, Scenario, scenario_document
 from podium.errors import InputError, PodiumError
 from podium.web import _questions as questions
 from podium.web._answering import Answered, AnswerWorkers, BusyError, EndedError, answer
-from podium.web._questions import openapi
-from podium.web._views import Views, pods_page
+from podium.web._questions import openapi, scenario_of
+from podium.web._views import Placements, Views, placements_of, pods_page
+from podium.web.kept import Kept
 from podium.web.serving import REPORT_POLICY, App, Guard, TooLargeError
-from podium.web.what_if import Subject, subject_of
+from podium.web.subject import Subject, in_scenario, subject_of
 
 KINDS: dict[str, type[Any]] = {
     "explain": questions.Explain,
@@ -44,10 +50,18 @@ KINDS: dict[str, type[Any]] = {
     "decision": questions.Decision,
     "node": questions.NodeDetail,
     "moved": questions.Moved,
+    "overview": questions.Overview,
 }
 """The questions by their names in the address."""
 
-QUICK = (questions.Pods, questions.Decision, questions.NodeDetail, questions.Moved, questions.Configuration)
+VIEWS = (questions.Pods, questions.Decision, questions.NodeDetail, questions.Moved, questions.Overview)
+"""The questions that are answered in this process."""
+AFFORDABLE = 2.0
+"""Steps that a process applied within so many seconds are applied in this process, too, and the result is kept."""
+PATIENCE = 0.4
+"""How many seconds a request for the pods waits for where pending pods go; a page asks again for the rest."""
+MOST_SCENARIOS = 3
+"""The maximum number of clusters after steps that are kept."""
 PAGE = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/style.css": ("style.css", "text/css; charset=utf-8"),
@@ -113,6 +127,8 @@ def _view(question: Any, views: Views) -> Answered:
             return Answered(views.node(question))
         case questions.Moved():
             return Answered(views.moved(question))
+        case questions.Overview():
+            return Answered(views.overview(question))
     return answer(question, views.subject)
 
 
@@ -120,10 +136,12 @@ def answer_in_worker(served: Subject, question: bytes) -> bytes:
     """Runs in a worker: takes a question as bytes, returns its reply as bytes."""
     kind, body = msgspec.msgpack.decode(question, type=tuple[str, bytes])
     asked = msgspec.json.decode(body, type=KINDS[kind])
-    needs_views = isinstance(asked, QUICK) and not isinstance(asked, questions.Configuration)
     try:
         subject = subject_of(asked, served)
-        reply = reply_to(kind, asked, lambda: subject, Views(subject) if needs_views else None)
+        views = None
+        if isinstance(asked, VIEWS):
+            views = Views(subject, placements_of(subject) if isinstance(asked, questions.Pods) else None)
+        reply = reply_to(kind, asked, lambda: subject, views)
     except PodiumError as error:
         reply = problem(400, str(error))
     except (MemoryError, RecursionError):
@@ -140,14 +158,25 @@ def problem(status: int, sentence: str) -> Reply:
 
 
 class Server:
-    """Everything that answers: the served cluster in this process, and the workers."""
+    """Everything that answers: the served cluster in this process, and the workers.
 
-    def __init__(self, subject: Subject, workers: AnswerWorkers) -> None:
-        self.subject, self.workers = subject, workers
-        self._views: Views | None = None
+    A scenario is applied by a worker first, within its limits; if that took little time, this process applies it, too,
+    and then answers quickly about it.
+    """
+
+    def __init__(self, subject: Subject, workers: AnswerWorkers, start: Scenario = BASE) -> None:
+        """`start` is the scenario that the page shows first."""
+        self.subject, self.workers, self.start = subject, workers, start
+        self.kept = Kept()
+        self._views: OrderedDict[bytes, Views] = OrderedDict()
+        self._affordable: OrderedDict[bytes, None] = OrderedDict()
+        self._placements: OrderedDict[bytes, Placements] = OrderedDict()
+        self._placing: dict[bytes, asyncio.Task[None]] = {}
         self._overview = b""
         self._thread = ThreadPoolExecutor(1, "engine")
         self._openapi = msgspec.json.encode(openapi(KINDS))
+        self.identity = secrets.token_hex(8)
+        """Differs after every start, so that a page notices that it shows another server's cluster."""
 
     async def ask(self, request: Request) -> Response:
         """Answer a question that came by HTTP."""
@@ -155,8 +184,8 @@ class Server:
         try:
             if kind not in KINDS:
                 raise InputError(f"there is no question {kind!r}; ask one of {', '.join(KINDS)}")
-            question = await _read(request, KINDS[kind])
-            return _response(await self._reply(kind, question))
+            question = self._resolved(await _read(request, KINDS[kind]))
+            return self._response(await self._reply(kind, question))
         except TooLargeError as error:
             return _response(problem(413, str(error)))
         except _UnreadableError as error:
@@ -168,33 +197,110 @@ class Server:
         except PodiumError as error:
             return _response(problem(404 if kind not in KINDS else 400, str(error)))
 
+    def _response(self, reply: Reply) -> Response:
+        return _response(reply, {"podium-server": self.identity})
+
+    def _resolved(self, question: Any) -> Any:
+        """The question, with everything that it names by an id in its place."""
+
+        def found(given: Any) -> Any:
+            text = self.kept.find(given) if isinstance(given, str) else None
+            return given if text is None else text.decode()
+
+        changes: dict[str, Any] = {}
+        if isinstance(question.scenario, str):
+            changes["scenario"] = scenario_of(found(question.scenario))
+        if isinstance(question, questions.Compare):
+            changes["scenarios"] = [scenario_of(found(each)) for each in question.scenarios]
+        if isinstance(question, questions.Timeline):
+            changes["events"] = found(question.events)
+        return msgspec.structs.replace(question, **changes)
+
     async def _reply(self, kind: str, question: Any) -> Reply:
-        is_served = getattr(question, "cluster", None) is None and getattr(question, "release", None) is None
-        if isinstance(question, QUICK) and is_served:
-            return await self._quickly(kind, question)
+        scenario = question.scenario_value
+        is_served = question.cluster is None and question.release is None and scenario.release is None
+        if not isinstance(question, VIEWS) or not is_served:
+            return await self._by_worker(kind, question)
+        key = msgspec.json.encode(scenario) if scenario.steps else b""
+        if key and key not in self._affordable:
+            start = monotonic()
+            reply = await self._by_worker(kind, question)
+            if reply.status == 200 and monotonic() - start < AFFORDABLE:
+                self._affordable[key] = None
+                _forget(self._affordable, 100)
+            return reply
+        if isinstance(question, questions.Pods):
+            await self._find_placements(scenario)
+        return await self._quickly(kind, question, scenario, key)
+
+    async def _by_worker(self, kind: str, question: Any) -> Reply:
         packed = msgspec.msgpack.encode((kind, msgspec.json.encode(question)))
         return msgspec.msgpack.decode(await self.workers.ask(packed), type=Reply)
 
-    async def _quickly(self, kind: str, question: Any) -> Reply:
+    async def _quickly(self, kind: str, question: Any, scenario: Scenario, key: bytes) -> Reply:
         def run() -> Reply:
-            return reply_to(kind, question, lambda: self.subject, self._shown())
+            try:
+                views = self._shown(scenario, key)
+            except PodiumError as error:
+                return problem(400, str(error))
+            views.placements = self._placements.get(msgspec.json.encode(scenario))
+            return reply_to(kind, question, lambda: views.subject, views)
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, run)
 
-    def _shown(self) -> Views:
-        if self._views is None:
-            self._views = Views(self.subject)
-        return self._views
+    def _shown(self, scenario: Scenario = BASE, key: bytes = b"") -> Views:
+        """The views of the served cluster after the steps of a scenario; the last few are kept, the base always."""
+        found = self._views.get(key)
+        if found is None:
+            found = self._views[key] = Views(in_scenario(self.subject, scenario) if key else self.subject)
+            while len(self._views) > MOST_SCENARIOS + 1:
+                del self._views[next(each for each in self._views if each)]
+        self._views.move_to_end(key)
+        return found
+
+    async def _find_placements(self, scenario: Scenario) -> None:
+        """Let a worker find out where pending pods go, unless that is known; waits for it, but not for long."""
+        key = msgspec.json.encode(scenario)
+        if key in self._placements:
+            return
+        if key not in self._placing:
+            self._placing[key] = asyncio.create_task(self._place(key, scenario))
+            self._placing[key].add_done_callback(lambda _: self._placing.pop(key, None))
+        await asyncio.wait([self._placing[key]], timeout=PATIENCE)
+
+    async def _place(self, key: bytes, scenario: Scenario) -> None:
+        with suppress(PodiumError):
+            reply = await self._by_worker("simulate", questions.Simulate(scenario=scenario, tie_break="first"))
+            if reply.status == 200:
+                found = msgspec.json.decode(reply.body)["placements"]
+                self._placements[key] = {each["pod"]: (each["node"], each["message"] or "") for each in found}
+                _forget(self._placements, 20)
 
     async def overview(self, request: Request) -> Response:
-        """The page's first request; the answer is kept, as the served cluster does not change."""
+        """The page's first request; the answer about the base is kept, as the served cluster does not change."""
+        if request.url.query or request.method != "GET":
+            request.path_params["kind"] = "overview"
+            return await self.ask(request)
         if not self._overview:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._look)
+        return self._response(Reply(200, JSON, self._overview))
 
-            def run() -> bytes:
-                return msgspec.json.encode(self._shown().overview())
+    async def keep(self, request: Request) -> Response:
+        """Keep a text, such as a scenario as JSON or the events of a timeline; answers with its id."""
+        try:
+            body = await request.body()
+            return self._response(Reply(200, JSON, msgspec.json.encode({"id": self.kept.keep(body)})))
+        except TooLargeError as error:
+            return _response(problem(413, str(error)))
+        except PodiumError as error:
+            return _response(problem(400, str(error)))
 
-            self._overview = await asyncio.get_running_loop().run_in_executor(self._thread, run)
-        return Response(self._overview, media_type=JSON)
+    async def find_kept(self, request: Request) -> Response:
+        """A text that is kept."""
+        text = self.kept.find(request.path_params["name"])
+        if text is None:
+            return _response(problem(404, "this is not kept here any more"))
+        return self._response(Reply(200, "text/plain; charset=utf-8", text))
 
     async def document(self, request: Request) -> Response:
         """The OpenAPI document."""
@@ -205,14 +311,25 @@ class Server:
 
         def run() -> None:
             self._shown().prepare(seconds)
-            self._overview = msgspec.json.encode(self._shown().overview())
+            self._look()
 
         self._thread.submit(run).result()
+
+    def _look(self) -> None:
+        """Work out the overview of the base, which also names the scenario to start with."""
+        start = scenario_document(self.start) if self.start else None
+        self._overview = msgspec.json.encode({**self._shown().overview(), "start": start})
 
     def close(self) -> None:
         """End the thread and the workers."""
         self._thread.shutdown()
         self.workers.close()
+
+
+def _forget(entries: OrderedDict[bytes, Any], most: int) -> None:
+    """Keep the newest entries."""
+    while len(entries) > most:
+        entries.popitem(last=False)
 
 
 class _UnreadableError(PodiumError):
@@ -267,7 +384,9 @@ def application(server: Server, **guarding: Any) -> App:
     routes = [
         *(Route(address, _file(*file), methods=["GET"]) for address, file in PAGE.items()),
         Route("/api/v1/openapi.json", server.document, methods=["GET"]),
-        Route("/api/v1/overview", server.overview, methods=["GET"]),
+        Route("/api/v1/overview", server.overview, methods=["GET", "POST"]),
+        Route("/api/v1/kept", server.keep, methods=["POST"]),
+        Route("/api/v1/kept/{name}", server.find_kept, methods=["GET"]),
         Route("/api/v1/{kind}", server.ask, methods=["GET", "POST"]),
         Route("/livez", _alive, methods=["GET"]),
         Route("/readyz", _alive, methods=["GET"]),

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -22,6 +21,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from podium.errors import InputError
+from podium.input_files import read_input
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -339,7 +339,7 @@ class Listening:
         if self.token_file is None:
             return ""
         try:
-            token = Path(self.token_file).read_text(encoding="utf-8").strip()
+            token = read_input(self.token_file).decode().strip()
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"cannot be read: {error}", self.token_file) from None
         if len(token) < SHORTEST_TOKEN:

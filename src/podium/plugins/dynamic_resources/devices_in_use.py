@@ -27,6 +27,8 @@ class PendingAllocation(Object, frozen=True):
     claim: ResourceClaim = ResourceClaim()
     """The claim before; a claim for extended resources is not in the cluster yet."""
     allocation: AllocationResult = AllocationResult()
+    sharers: int = 1
+    """How many pods of a group reserved it."""
 
 
 class DevicesInUse:

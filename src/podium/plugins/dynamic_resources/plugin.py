@@ -25,7 +25,12 @@ from podium.framework.plugin import (
     PreFilterPlugin,
     ReservePlugin,
 )
-from podium.framework.pod_group_points import FailedGroup, PodGroupPostFilterPlugin, PodGroupPostFilterResult
+from podium.framework.pod_group_points import (
+    GROUP_CYCLE,
+    FailedGroup,
+    PodGroupPostFilterPlugin,
+    PodGroupPostFilterResult,
+)
 from podium.framework.status import (
     PASSED,
     SKIPPED,
@@ -46,8 +51,9 @@ from podium.plugins.dynamic_resources.device_fixes import device_fixes
 from podium.plugins.dynamic_resources.device_hints import events
 from podium.plugins.dynamic_resources.devices_in_use import PendingAllocation
 from podium.plugins.dynamic_resources.extended_resources import asks_for_backed
+from podium.plugins.dynamic_resources.group_claims import give_back_devices
 from podium.plugins.dynamic_resources.pod_claims import ClaimError, resource_claims_of
-from podium.plugins.dynamic_resources.pod_devices import PodDevices
+from podium.plugins.dynamic_resources.pod_devices import GroupPending, PodDevices
 from podium.plugins.dynamic_resources.requests import shape_of
 from podium.rules import Rules
 
@@ -81,7 +87,6 @@ class DynamicResources(
     NO_HELP = PostFilterResult(Status.unschedulable("still not schedulable"))
     REASON_DEALLOCATED = "deallocation of ResourceClaim completed"
     REASON_DELETED = "deletion of ResourceClaim completed"
-    REASON_GROUP_DEALLOCATED = "deallocation and deletion of ResourceClaims completed"
     REASON_NO_STATE = "not found"
     """kube-scheduler's words when this plugin never saw the pod: PreFilter ended before it, or the profile
     leaves it out.
@@ -145,12 +150,13 @@ class DynamicResources(
             claims = resource_claims_of(pod, cluster.store, self.release_rules)
         except ClaimError as error:
             return PreFilterResult(Status.unresolvable(str(error)))
-        devices = PodDevices(
-            pod, state.info, claims, cluster, self.release_rules, self._searches.of(cluster), self._most_steps
-        )
+        group_state: dict[str, Any] | None = state.get(GROUP_CYCLE)
+        shared: GroupPending | None = None if group_state is None else group_state.setdefault(self.name, {})
+        searches = self._searches.of(cluster)
+        devices = PodDevices(pod, state.info, claims, cluster, self.release_rules, searches, self._most_steps, shared)
         if not devices.claims and devices.special is None and devices.left_over is None:
             return SKIPPED
-        for claim in devices.to_allocate:
+        for claim in devices.to_search:
             problem = _problem(claim, cluster, self.release_rules)
             if problem:
                 return PreFilterResult(Status.unresolvable(problem))
@@ -205,7 +211,7 @@ class DynamicResources(
             return PodGroupPostFilterResult(Status.unschedulable())
         if not failed.was_seen_by(self.name):
             return PodGroupPostFilterResult(Status.error(self.REASON_NO_STATE))
-        return PodGroupPostFilterResult(Status.unschedulable(self.REASON_GROUP_DEALLOCATED))
+        return give_back_devices(self.name, failed, rules)
 
     # -- scoring ---------------------------------------------------------------------------------------------------
 
@@ -262,8 +268,9 @@ class DynamicResources(
             devices.bind()
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        self.settle(state, pod, node_name)
-        return SUCCESS
+        devices: PodDevices | None = state.get(self.name)
+        problem = "" if devices is None else devices.bind()
+        return Status.error(problem) if problem else SUCCESS
 
     def details(self, state: CycleState, pod: Pod, node_name: str) -> Mapping[str, Any]:
         """The devices that the pod would get on a node, in the shape `podium decide` writes."""

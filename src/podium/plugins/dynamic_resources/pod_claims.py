@@ -24,7 +24,7 @@ def resource_claims_of(pod: Pod, store: Store, rules: Rules) -> list[ResourceCla
 
     A claim that the API server of the release refuses counts as missing.
     """
-    claims = _named_claims(pod, store)
+    claims = _named_claims(pod, store, rules)
     for claim in claims:
         field = refused_field(claim.spec, rules)
         if field:
@@ -33,7 +33,7 @@ def resource_claims_of(pod: Pod, store: Store, rules: Rules) -> list[ResourceCla
     return claims
 
 
-def _named_claims(pod: Pod, store: Store) -> list[ResourceClaim]:
+def _named_claims(pod: Pod, store: Store, rules: Rules) -> list[ResourceClaim]:
     claims = []
     for reference in pod.spec.resource_claims:
         name = resource_claim_name(pod, reference)
@@ -45,19 +45,31 @@ def _named_claims(pod: Pod, store: Store) -> list[ResourceClaim]:
         if claim.metadata.deletion_timestamp is not None:
             raise ClaimError(f'resourceclaim "{name}" is being deleted')
         if reference.resource_claim_name is None and not is_owned_by(claim, pod):
-            raise ClaimError(f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)")
+            named = pod.spec.scheduling_group if rules.pod_group_claims else None
+            if named is None:
+                raise ClaimError(f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)")
+            if not _is_for_group(claim, named.pod_group_name):
+                owners = f"neither Pod nor PodGroup {named.pod_group_name} is the owner"
+                raise ClaimError(f"ResourceClaim {claim.key} was not created for Pod {pod.key} ({owners})")
         claims.append(claim)
     return claims
 
 
-def claims_key(pod: Pod, store: Store) -> Hashable:
+def _is_for_group(claim: ResourceClaim, group: str) -> bool:
+    """Whether a claim was created for the PodGroup with this name."""
+    owner = claim.metadata.controller
+    is_group = owner is not None and owner.kind == "PodGroup" and owner.api_version.startswith("scheduling.k8s.io/")
+    return is_group and owner is not None and owner.name == group
+
+
+def claims_key(pod: Pod, store: Store, rules: Rules) -> Hashable:
     """The key of the parts of a pod's claims that a decision depends on; None without claims. Pods with equal spec and
     key get the same decision.
     """
     if not pod.spec.resource_claims:
         return None
     try:
-        claims = _named_claims(pod, store)
+        claims = _named_claims(pod, store, rules)
     except ClaimError as error:
         return str(error)
     return tuple(

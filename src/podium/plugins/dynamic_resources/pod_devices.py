@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.store import EXTENDED_RESOURCE_CLAIM
-from podium.model import ObjectMeta, OwnerReference, Pod, ResourceClaim
+from podium.model import ObjectMeta, OwnerReference, Pod, PodGroup, ResourceClaim
 from podium.model.devices import AllocationResult, ResourceClaimConsumerReference
 from podium.model.selectors import NodeMatcher, node_terms
 from podium.plugins.dynamic_resources._allocation import allocation_of
@@ -29,6 +29,7 @@ from podium.plugins.dynamic_resources.extended_resources import (
     extended_requests,
 )
 from podium.plugins.dynamic_resources.inventory import inventory_of
+from podium.plugins.dynamic_resources.pod_claims import resource_claim_name
 from podium.plugins.dynamic_resources.requests import Shapes, shape_of
 from podium.rules import Rules
 
@@ -37,6 +38,12 @@ NOT_AVAILABLE, LEFT_OVER, NOT_FITTING = 4, 5, 6
 
 OPTIONAL_NODE_OPERATIONS = "DRAOptionalNodeOperations"
 """The feature that a node must declare for allocations that skip some of its operations."""
+
+GROUP_API, POD_GROUPS = "scheduling.k8s.io", "podgroups"
+"""The API group and the resource of a PodGroup that a claim is reserved for."""
+
+GroupPending = dict[str, set[str]]
+"""By the uid of a claim whose allocation is pending in the cycle of a group, the uids of the pods that share it."""
 
 Delegated = tuple[str, ...]
 """The extended resources for which a node has no device plugin, so that devices must provide them."""
@@ -54,11 +61,17 @@ class PodDevices:
         rules: Rules,
         searches: KnownSearches,
         most_steps: float,
+        shared: GroupPending | None = None,
     ) -> None:
+        """`shared` are the allocations that pods of the same group reserved in this cycle."""
         self._pod, self._cluster, self._rules = pod, cluster, rules
         self._searches, self._most_steps = searches, most_steps
+        self._shared = shared
         self.claims = claims
+        self.pending = self._find_pending()
+        """By name, the claims that another pod of the group got devices for in this cycle."""
         self.to_allocate = [claim for claim in claims if claim.status.allocation is None]
+        self.to_search = [claim for claim in self.to_allocate if claim.name not in self.pending]
         asked = extended_requests(info.resources) if rules.device_extended_resources else {}
         self._classes = backed_resources(cluster) if asked else {}
         self._asked = asked if any(name in self._classes for name in asked) else {}
@@ -70,9 +83,21 @@ class PodDevices:
         self._errors: list[AllocationError] = []
         self._in_the_way: dict[str, ResourceClaim] = {}
         """Claims whose devices cannot be used on a node where other devices could be."""
+        self._found: dict[str, list[PendingAllocation]] = {}
+        """By node, what Reserve decided there: a later search must not change it."""
         self._reserved: list[PendingAllocation] = []
         self._bound: list[tuple[ResourceClaim | None, ResourceClaim]] = []
         """Claims before and after the pod was bound; None for a claim that was created for it."""
+
+    def _find_pending(self) -> dict[str, PendingAllocation]:
+        known = self._cluster.store.of(PendingAllocation)
+        found = {}
+        for claim in self.claims if self._shared else ():
+            pending = known.get(claim.name, claim.namespace)
+            is_shared = self._shared is not None and claim.metadata.uid in self._shared
+            if claim.status.allocation is None and pending is not None and is_shared:
+                found[claim.name] = pending
+        return found
 
     def _find_left_over(self) -> ResourceClaim | None:
         """A claim created for this pod's extended resources by an earlier attempt."""
@@ -118,14 +143,15 @@ class PodDevices:
         error = self._errors[-code - 1]
         if error.claim is None:
             return error.message
-        claims = [*self.to_allocate, *([self.special] if self.special else [])]
+        claims = [*self.to_search, *([self.special] if self.special else [])]
         return f"claim {claims[error.claim].key}{':' if error.is_of_claim else ','} {error.message}"
 
     def _unavailable(self, nodes: Nodes, binding_timeout: float) -> list[tuple[ResourceClaim, Mask]]:
         """Per allocated claim, the nodes where its devices cannot be used."""
         found = []
         for claim in self.claims:
-            allocation = claim.status.allocation
+            pending = self.pending.get(claim.name)
+            allocation = claim.status.allocation if pending is None else pending.allocation
             if allocation is None:
                 continue
             unavailable = np.zeros(len(nodes), dtype=np.bool_)
@@ -168,7 +194,7 @@ class PodDevices:
 
     def _shapes(self, delegated: Delegated) -> Shapes:
         """The claim shapes to search where devices must provide these resources."""
-        shapes = [shape_of(claim.spec, self._rules) for claim in self.to_allocate]
+        shapes = [shape_of(claim.spec, self._rules) for claim in self.to_search]
         if self.special is not None and (delegated or self.claims):
             shapes.append(shape_of(self._extended(delegated).spec, self._rules))
         return tuple(shapes)
@@ -239,7 +265,7 @@ class PodDevices:
         results = None if group[0] is None else self._results(group[0])
         if results is None:
             return []
-        claims = [*self.to_allocate, *([self.special] if self.special else [])]
+        claims = [*self.to_search, *([self.special] if self.special else [])]
         if self.special is not None and group[0] is not None:
             claims[-1] = replace(self.special, spec=self._extended(group[0]).spec)
         found: dict[str, PendingAllocation] = {}
@@ -258,18 +284,67 @@ class PodDevices:
         return self._extended(delegated) if delegated else None
 
     def reserve(self, node_name: str) -> None:
-        for pending in self.allocations_on(node_name):
-            self._cluster.update(pending)
+        """Make the devices on a node count as taken; a claim that pods of a group share is taken once."""
+        if node_name not in self._found:
+            self._found[node_name] = self._to_reserve(node_name)
+        store = self._cluster.store
+        for pending in self._found[node_name]:
+            known = store.of(PendingAllocation).get(pending.name, pending.namespace)
+            claim = store.of(ResourceClaim).get(pending.name, pending.namespace)
+            if known is not None:
+                self._cluster.update(replace(known, sharers=known.sharers + 1))
+            elif claim is None or claim.status.allocation is None:
+                self._cluster.update(pending)
             self._reserved.append(pending)
+            if self._shared is not None:
+                self._shared.setdefault(pending.metadata.uid, set()).add(self._pod.metadata.uid)
+
+    def _to_reserve(self, node_name: str) -> list[PendingAllocation]:
+        """The allocation of each claim without devices: those found now, then those that are shared.
+
+        kube-scheduler gives them to the claims in the order of the pod, so that a shared claim that comes before a new
+        one is mixed up with it.
+        """
+        found = self.allocations_on(node_name)
+        if not self.pending:
+            return found
+        claims = {claim.name: claim for claim in self.to_allocate}
+        claims |= {each.claim.name: each.claim for each in found if each.claim.name not in claims}
+        results = [*found, *self.pending.values()]
+        return [
+            PendingAllocation(metadata=claim.metadata, claim=claim, allocation=result.allocation)
+            for claim, result in zip(claims.values(), results, strict=True)
+        ]
 
     def unreserve(self) -> None:
-        """Undo Reserve, and the changes written to claims unless somebody else changed them since."""
-        self._forget_pending()
+        """Undo Reserve, and the reservations written to claims unless somebody else changed them since.
+
+        A claim that got its devices before a later one failed keeps them.
+        """
+        while self._reserved:
+            self._release(self._reserved.pop())
         while self._bound:
             before, after = self._bound.pop()
             known = self._cluster.store.of(ResourceClaim).get(after.name, after.namespace)
             if known is after:
-                self._cluster.remove(after) if before is None else self._cluster.update(before)
+                self._cluster.remove(after) if before is None else self._cluster.update(self._unreserved(after))
+
+    def _unreserved(self, claim: ResourceClaim) -> ResourceClaim:
+        """The claim without this pod."""
+        others = [each for each in claim.status.reserved_for if each.uid != self._pod.metadata.uid]
+        return replace(claim, status=replace(claim.status, reserved_for=others))
+
+    def _release(self, pending: PendingAllocation, *, is_written: bool = False) -> None:
+        """An allocation is not pending any more for this pod or, if it is written, for all."""
+        known = self._cluster.store.of(PendingAllocation).get(pending.name, pending.namespace)
+        if known is None:
+            return
+        if known.sharers > 1 and not is_written:
+            self._cluster.update(replace(known, sharers=known.sharers - 1))
+            return
+        self._cluster.remove(known)
+        if self._shared is not None:
+            self._shared.pop(pending.metadata.uid, None)
 
     @property
     def reserved(self) -> dict[str, PendingAllocation]:
@@ -281,25 +356,35 @@ class PodDevices:
         pending = self.reserved.get(name)
         if pending is not None:
             self._reserved.remove(pending)
-            self._cluster.remove(pending)
+            self._release(pending, is_written=True)
 
-    def _forget_pending(self) -> None:
-        while self._reserved:
-            self._cluster.remove(self._reserved.pop())
+    def bind(self) -> str:
+        """Write allocations and reservations to the claims, which end their pending state.
 
-    def bind(self) -> None:
-        """Write allocations and reservations to the claims, which end their pending state."""
-        pod = self._pod
-        consumer = ResourceClaimConsumerReference(resource="pods", name=pod.name, uid=pod.metadata.uid)
+        Returns why a claim cannot be written: another pod of the group was faster. Claims before it stay written.
+        """
         decided = self.reserved
         for claim in {claim.name: claim for claim in (*self.claims, *(each.claim for each in self._reserved))}.values():
             pending = decided.get(claim.name)
-            self._bind(claim, None if pending is None else pending.allocation, consumer)
-        self._forget_pending()
+            current = self._cluster.store.of(ResourceClaim).get(claim.name, claim.namespace)
+            if pending is not None and current is not None and current.status.allocation is not None:
+                return f"claim {claim.key} got allocated elsewhere in the meantime"
+            if not self._is_reserved(claim):
+                self._bind(claim, None if pending is None else pending.allocation)
+        while self._reserved:
+            self._release(self._reserved.pop(), is_written=True)
+        return ""
 
-    def _bind(
-        self, claim: ResourceClaim, allocation: AllocationResult | None, consumer: ResourceClaimConsumerReference
-    ) -> None:
+    def _is_reserved(self, claim: ResourceClaim) -> bool:
+        """Whether the claim is reserved for the pod, or for its group."""
+        group = self._pod.spec.scheduling_group if self._rules.pod_group_claims else None
+        return any(
+            each.uid == self._pod.metadata.uid
+            or (group is not None and each.resource == POD_GROUPS and each.name == group.pod_group_name)
+            for each in claim.status.reserved_for
+        )
+
+    def _bind(self, claim: ResourceClaim, allocation: AllocationResult | None) -> None:
         before = self._cluster.store.of(ResourceClaim).get(claim.name, claim.namespace)
         current = before or claim
         status = current.status
@@ -309,12 +394,31 @@ class PodDevices:
             allocation = replace(allocation, allocation_timestamp=written)
         if allocation is not None:
             status = replace(status, allocation=allocation)
+        consumer = self._consumer(claim)
         if all(each.uid != consumer.uid for each in status.reserved_for):
             status = replace(status, reserved_for=[*status.reserved_for, consumer])
         if status is not current.status:
             after = replace(current, status=status)
             self._cluster.update(after)
             self._bound.append((before, after))
+
+    def _consumer(self, claim: ResourceClaim) -> ResourceClaimConsumerReference:
+        """Whom the claim is reserved for: the pod, or its group if the group lists the claim."""
+        pod, named = self._pod, self._pod.spec.scheduling_group
+        group = None
+        if named is not None and self._rules.pod_group_claims:
+            group = self._cluster.store.of(PodGroup).get(named.pod_group_name, pod.namespace)
+        if group is not None and any(
+            each in group.spec.resource_claims and resource_claim_name(pod, each) == claim.name
+            for each in pod.spec.resource_claims
+        ):
+            uid = group.metadata.uid
+            return ResourceClaimConsumerReference(api_group=GROUP_API, resource=POD_GROUPS, name=group.name, uid=uid)
+        return ResourceClaimConsumerReference(resource="pods", name=pod.name, uid=pod.metadata.uid)
+
+    def in_the_way(self) -> list[ResourceClaim]:
+        """The claims whose devices, or devices to be, keep the pod from a node where other devices could be used."""
+        return list(self._in_the_way.values())
 
     def to_deallocate(self) -> ResourceClaim | None:
         """The first claim whose devices keep the pod from nodes and that no other pod has reserved, else None."""
