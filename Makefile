@@ -54,7 +54,7 @@ web-test: $(STAMP)
 
 # The properties with ten times the examples, other ones each time; takes some minutes.
 PROPERTIES := tests/cluster/test_incremental.py tests/engine/test_incremental.py tests/engine/test_agreement.py \
-	tests/timeline/test_full_clusters.py tests/timeline/test_properties.py
+	tests/timeline/test_full_clusters.py tests/timeline/test_properties.py tests/oracles
 
 properties: $(STAMP)
 	HYPOTHESIS_PROFILE=search $(BIN)/pytest -n auto -x $(PROPERTIES)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from builders import make_pod
 from podium.engine.release import release_of
 from podium.manifests import load
 from podium.model import Pod, PodGroup
-from tests.builders import make_pod
 
 RELEASE = release_of("v1.37").with_feature_gates({"GenericWorkload": True})
 """v1.37 with groups of pods."""

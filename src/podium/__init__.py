@@ -9,18 +9,18 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from podium.answers.simulation import Placement as Placement
+    from podium.answers.simulation import Simulation as Simulation
+    from podium.answers.simulation import Usage as Usage
+    from podium.answers.simulation import simulate as simulate
     from podium.cluster import Aspect as Aspect
     from podium.cluster import Cluster as Cluster
     from podium.cluster import NodeInfo as NodeInfo
     from podium.cluster import Nodes as Nodes
     from podium.cluster import PodInfo as PodInfo
     from podium.engine import Decision as Decision
-    from podium.engine import Placement as Placement
     from podium.engine import PluginScores as PluginScores
     from podium.engine import Scheduler as Scheduler
-    from podium.engine import Simulation as Simulation
-    from podium.engine import Usage as Usage
-    from podium.engine import simulate as simulate
     from podium.errors import ConfigError as ConfigError
     from podium.errors import ExtenderError as ExtenderError
     from podium.errors import InputError as InputError
@@ -68,8 +68,9 @@ if TYPE_CHECKING:
     from podium.workloads import expand_workloads as expand_workloads
 
 _NAMES = {
+    "podium.answers.simulation": ("Placement", "Simulation", "Usage", "simulate"),
     "podium.cluster": ("Aspect", "Cluster", "NodeInfo", "Nodes", "PodInfo"),
-    "podium.engine": ("Decision", "Placement", "PluginScores", "Scheduler", "Simulation", "Usage", "simulate"),
+    "podium.engine": ("Decision", "PluginScores", "Scheduler"),
     "podium.errors": (
         *("ConfigError", "ExtenderError", "InputError", "PluginError", "PodiumError", "QuantityError"),
         "SelectorError",

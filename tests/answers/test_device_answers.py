@@ -15,10 +15,10 @@ from builders import make_node, make_pod
 from device_objects import DRIVER, exactly, gpus, made, make_claim, make_class, make_slice, using
 from podium import answers
 from podium.answers import WhyNot, why_not
+from podium.answers.simulation import simulate
 from podium.autoscaling import Autoscaler, read_node_groups
 from podium.cluster import Cluster
 from podium.engine import Scheduler
-from podium.engine.simulation import simulate
 from podium.errors import InputError
 from podium.manifests import Objects
 from podium.model import Object, Pod, ResourceClaim, ResourceSlice

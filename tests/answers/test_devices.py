@@ -11,8 +11,8 @@ import pytest
 from cli.running import run
 from podium import answers
 from podium.answers.capacity import DeviceState, devices
+from podium.answers.simulation import simulate
 from podium.cluster import Cluster
-from podium.engine.simulation import simulate
 from podium.example import gpus_text
 from podium.manifests import Objects, load
 from podium.model import Pod, ResourceClaim

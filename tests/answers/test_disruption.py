@@ -201,3 +201,23 @@ def test_commands_say_what_is_wrong_in_one_line(arguments: list[str], problem: s
     assert result.stderr.startswith("podium: ")
     assert problem in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_pods_that_wait_already_take_the_room_before_a_preempted_pod() -> None:
+    found = failed(
+        *nodes("a1 b1 c1", cpu="4"),
+        web("high", "a1", cpu="4", priority=9, node_selector={ZONE: "b"}),
+        web("first", "a1", cpu="4"),
+        web("victim", "b1", cpu="4"),
+    )
+
+    assert fates(found) == {"high": ("moves", "b1"), "first": ("moves", "c1"), "victim": ("pending", None)}
+
+
+def test_a_drain_evicts_all_pods_at_once_and_the_most_important_comes_first() -> None:
+    pods = [web("a-low", "a1", cpu="3", priority=1), web("b-high", "a1", cpu="3", priority=2)]
+
+    found = drained(*nodes("a1", cpu="8"), *nodes("b1"), *pods)
+
+    assert fates(found) == {"a-low": ("pending", None), "b-high": ("moves", "b1")}
+    assert found.values["preempted"] == 0

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 import yaml
 
+from podium.answers.simulation import simulate
 from podium.cluster import Cluster
-from podium.engine import simulate
 from podium.example import fleet, fleet_text, shop_text
 from podium.manifests import Objects, load
 from podium.model import (

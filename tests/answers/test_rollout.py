@@ -104,7 +104,7 @@ def test_pods_of_the_old_template_make_way_for_new_ones(tmp_path: Path) -> None:
         {"pod": "default/web-old-2", "node": "n2"},
     ]
     assert sorted(each["node"] for each in change["new"]) == ["n1", "n1", "n2"]
-    assert found["pods"] == {"total": 3, "placed": 3, "pending": 0}
+    assert found["pods"] == {"total": 3, "placed": 3, "pending": 0, "preempted": 0}
     assert found["utilisation"]["cpu"] == {"allocatable": 8000, "before": 3000, "after": 6000}
     assert (found["code"], found["rollout"]) == (0, None)
 

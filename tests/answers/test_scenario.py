@@ -9,8 +9,8 @@ import yaml
 
 from podium.answers.applied_scenario import AppliedScenario, apply_scenario, differences
 from podium.answers.scenario import BASE, Scenario, read_scenario, scenario_document
+from podium.answers.simulation import simulate
 from podium.cluster import Cluster
-from podium.engine import simulate
 from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError
 from podium.example import fleet

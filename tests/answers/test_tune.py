@@ -14,8 +14,8 @@ from builders import make_node, make_pod
 from cli.running import config, node, pod, run, written
 from podium.answers import OBJECTIVES, Tuning, tune
 from podium.answers.search_space import ConfigurationSpace, TunedSettings
+from podium.answers.simulation import Simulation, simulate
 from podium.cluster import Cluster
-from podium.engine import Simulation, simulate
 from podium.errors import InputError
 from podium.example import fleet
 from podium.manifests import load

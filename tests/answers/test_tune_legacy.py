@@ -13,8 +13,8 @@ from builders import make_node, make_pod
 from cli.running import node, pod, run, written
 from podium.answers import tune
 from podium.answers.search_space import PolicySpace, TunedSettings, V1Alpha2Space
+from podium.answers.simulation import simulate
 from podium.cluster import Cluster
-from podium.engine import simulate
 from podium.engine.release import PROVIDERS, Options, release_of
 from podium.errors import ConfigError, InputError
 from podium.plugins import IN_TREE

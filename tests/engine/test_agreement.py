@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from builders import ZONE, make_node, make_pod
 from pod_kinds import POD_KINDS, pod_of
 from podium.answers._replicas import place
+from podium.answers.simulation import simulate
 from podium.cluster import Cluster
-from podium.engine import Scheduler, simulate
+from podium.engine import Scheduler
 from podium.loop import Bind, Event, EventType, SchedulerLoop, Unschedulable
 from podium.model import Object, Pod
 from storage_objects import ephemeral, make_claim, make_class, make_volume, pod_with

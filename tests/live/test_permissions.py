@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
 from live.cluster_objects import EXTENDED, NODES, PODS, add_devices, create_claim, node, pod, request, uses
-from live.control_plane import ControlPlane
+from live.commands import Run
+from live.control_plane import NOBODY, ControlPlane
 from live.kubelets import Kubelets
 from live.schedulers import Podium, configuration, wait_until
 
@@ -87,3 +89,41 @@ def test_it_cannot(method: str, path: str, fresh_plane: ControlPlane, token: str
     status, _ = fresh_plane.request(method, path, {} if method in ("POST", "PATCH") else None, token=token)
 
     assert status == 403
+
+
+def test_check_says_which_rights_are_missing(fresh_plane: ControlPlane, token: str, run: Run) -> None:
+    election = {"leaderElect": True, "resourceName": "podium", "resourceNamespace": "podium-system"}
+    config = configuration(fresh_plane, "podium", leaderElection=election)
+
+    def check(user: str, *more: str) -> subprocess.CompletedProcess[str]:
+        kubeconfig = fresh_plane.kubeconfig(f"check-{user[:6]}", token=user)
+        return run("run", "--config", config, "--kubeconfig", kubeconfig, *more)
+
+    everything = check(token, "--check")
+    assert everything.returncode == 0, everything.stdout
+    assert "NO" not in everything.stdout
+    nothing = check(NOBODY, "--check")
+    assert nothing.returncode == 1
+    assert "NO   create pods/binding" in nothing.stdout
+    refused = check(NOBODY)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("podium: these credentials may not list nodes, watch nodes, list pods")
+    assert refused.stderr.count("\n") == 1
+
+
+def test_without_the_right_to_evict_preemption_is_off(fresh_plane: ControlPlane, token: str) -> None:
+    role = f"{PATHS['ClusterRole']}/podium-scheduler"
+    rules = [each for each in fresh_plane.get(role)["rules"] if "delete" not in each["verbs"]]
+    patched, _ = fresh_plane.request("PATCH", role, {"rules": rules}, content_type="application/merge-patch+json")
+    assert patched == 200
+    fresh_plane.create(NODES, node("a", cpu="4"))
+    fresh_plane.create("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "high"}, "value": 1000})
+    process = Podium(fresh_plane, token=token)
+    process.wait_until_ready()
+    fresh_plane.create(PODS, pod("low", cpu="3", schedulerName="podium"))
+    wait_until(lambda: bool(fresh_plane.pods()[0]["spec"].get("nodeName")))
+    fresh_plane.create(PODS, pod("important", cpu="3", schedulerName="podium", priorityClassName="high"))
+    wait_until(lambda: ("important", "FailedScheduling") in told(fresh_plane))
+    process.stop()
+    assert "preemption is off: these credentials may not delete pods" in process.output
+    assert {each["metadata"]["name"] for each in fresh_plane.pods()} == {"low", "important"}

@@ -53,7 +53,7 @@ def made_scheduler(
     server: ApiServer, reflectors: Reflectors, *, config: Fields | None = None, dry_run: bool = False, **options: Any
 ) -> LiveScheduler:
     concurrency: int = options.pop("bind_concurrency", 64)
-    settings = RunSettings(concurrency, dry_run)
+    settings = RunSettings(concurrency, dry_run, options.pop("preempts", True))
     options = {"tie_break": "first", **options}
     parsed = SchedulerOptions.of(config, **options).set_up().config
     return LiveScheduler(server.client, server.client, reflectors, parsed, settings, **options)

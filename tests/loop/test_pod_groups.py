@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from builders import make_node, make_pod
+from loop.driving import Driver
+from pod_group_objects import RELEASE, WITH_PLACEMENTS, make_group, make_member
 from podium.errors import InputError
 from podium.loop.snapshot import take_snapshot
-from tests.builders import make_node, make_pod
-from tests.loop.driving import Driver
-from tests.pod_group_objects import RELEASE, WITH_PLACEMENTS, make_group, make_member
 
 NO_VICTIMS = "pod group preemption: No preemption victims found for incoming preemptor"
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from builders import make_node, make_pod
+from podium.answers.simulation import simulate
 from podium.cluster import Cluster
-from podium.engine import Scheduler, simulate
+from podium.engine import Scheduler
 from podium.present import explanation, simulation
 
 PAGE = (Path(__file__).parents[2] / "docs" / "output.md").read_text(encoding="utf-8")

@@ -8,8 +8,9 @@ from html.parser import HTMLParser
 import pytest
 
 from builders import make_node, make_pod
+from podium.answers.simulation import Simulation, simulate
 from podium.cluster import Cluster
-from podium.engine import Decision, Scheduler, Simulation, simulate
+from podium.engine import Decision, Scheduler
 from podium.errors import InputError
 from podium.present.html import Shades
 

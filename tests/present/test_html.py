@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.running import node, pod, run, written
-from podium.engine import Usage
+from podium.answers.simulation import Usage
 from podium.present.html import Heading, bar, element, page, section, table
 
 OPTIONS = {

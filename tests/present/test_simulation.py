@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from builders import make_node, make_pod
+from podium.answers.simulation import PlacedClaim, Simulation, simulate
 from podium.cluster import Cluster
-from podium.engine import PlacedClaim, Simulation, simulate
 from podium.model import Object, Pod
 from podium.present.simulation import to_document, to_lines, to_rows, workloads
 from storage_objects import bound, make_claim, make_class, make_volume, pod_with, uses
@@ -113,7 +113,7 @@ def test_the_document() -> None:
 
     assert (document["apiVersion"], document["kind"]) == ("podium/v1", "Simulation")
     assert document["fits"] is False
-    assert document["pods"] == {"total": 6, "placed": 5, "pending": 1}
+    assert document["pods"] == {"total": 6, "placed": 5, "pending": 1, "preempted": 0}
     assert document["workloads"][0] == {
         "namespace": "shop",
         "workload": "StatefulSet/web",
@@ -126,6 +126,8 @@ def test_the_document() -> None:
         "workload": "StatefulSet/train",
         "node": None,
         "message": "0/2 nodes are available: 2 Insufficient example.com/gpu.",
+        "preemptedBy": None,
+        "from": None,
     }
     assert document["utilisation"]["cpu"] == {"allocatable": 4000, "before": 500, "after": 3500}
     assert [(node["node"], node["newPods"]) for node in document["nodes"]] == [("a", 3), ("b", 2)]

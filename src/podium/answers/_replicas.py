@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from podium.answers.simulation import in_queue_order
 from podium.engine import Scheduler
-from podium.engine.simulation import in_queue_order
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.model.objects import (
     BIND_COMPLETED,

@@ -28,13 +28,12 @@ from podium.answers.scenario import (
     one_document,
 )
 from podium.answers.score_settings import with_settings
+from podium.answers.simulation import Placement, Simulation, simulate
 from podium.cluster import Cluster
 from podium.cluster_input import ClusterInput
 from podium.config import KubeSchedulerConfiguration
-from podium.engine import simulate
 from podium.engine.release import AnyRelease, release_of
 from podium.engine.scheduler import SchedulerOptions
-from podium.engine.simulation import Placement, Simulation
 from podium.errors import InputError
 from podium.framework import Registry
 from podium.lookup import find_nodes, with_priority_and_profile

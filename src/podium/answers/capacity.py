@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, Unpack
 
 from msgspec.structs import replace
 
+from podium.answers.simulation import in_queue_order
 from podium.cluster import Cluster, NodeInfo
 from podium.engine import Decision, Scheduler
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
-from podium.engine.simulation import in_queue_order
 from podium.errors import InputError, PluginError
 from podium.framework.obstacle import Obstacle, RejectedNodes
 from podium.lookup import find_nodes

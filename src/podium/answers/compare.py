@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from podium.answers._replicas import place
 from podium.answers.measures import Measures, WorkloadKey, domains, in_domains, measure, workloads
+from podium.answers.simulation import in_queue_order
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
 from podium.engine.release import CURRENT, AnyRelease, Release, release_of
 from podium.engine.scheduler import SchedulerKeywords, SchedulerOptions
-from podium.engine.simulation import in_queue_order
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import Status
 from podium.manifests import Objects

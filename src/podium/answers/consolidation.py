@@ -14,12 +14,12 @@ from math import fsum
 from podium.answers._replicas import place
 from podium.answers.disruption import Disruption, DisruptionSettings, Fate, drain
 from podium.answers.measures import node_price
+from podium.answers.simulation import in_queue_order
 from podium.autoscaling.trial_cluster import TrialCluster, replacement_of
 from podium.cluster import Cluster
 from podium.cluster.budgets import BudgetHealth
 from podium.engine import Scheduler
 from podium.engine.scheduler import SchedulerOptions
-from podium.engine.simulation import in_queue_order
 from podium.model import Node, Object, Pod
 from podium.model.objects import INSTANCE_TYPE
 from podium.model.pod import ends_with_node, is_recreated

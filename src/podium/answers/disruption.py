@@ -12,6 +12,7 @@ from itertools import combinations
 from math import comb
 from typing import Any, Literal
 
+from podium.answers._at_rest import PodOutcome, RestingCluster, run_to_rest, without_preemption
 from podium.answers._replicas import Recreation
 from podium.answers.measures import domains
 from podium.answers.spec_constraints import SpecConstraint, spec_constraints
@@ -26,7 +27,7 @@ from podium.lookup import SHORT_KEYS
 from podium.model import Node, Pod
 from podium.model.pod import belongs_to_node, ends_with_node, is_of_daemon_set, is_recreated, is_static
 from podium.model.resources import CPU, MEMORY
-from podium.model.selectors import cordoned
+from podium.timeline import TimedEvent, Verb
 from podium.workloads import workload_of
 
 NO_CONTROLLER = "no controller makes it again"
@@ -203,29 +204,13 @@ def drain(
     *,
     on_decided: Callable[[], object] = lambda: None,
 ) -> Disruption:
-    """Cordon the nodes and evict their pods one by one where budgets allow it; the cluster stays as it is.
+    """Cordon the nodes and evict their pods where budgets allow it, as `kubectl drain`; the cluster stays as it is.
 
-    A pod is evicted once its budget allows it, and its replacement counts for the budget as soon as it has a node.
-    Blocked pods are tried again as long as another pod was moved. Pods that were pending before are left out.
+    All pods that budgets allow are evicted at once, the others are tried again every five seconds. A replacement counts
+    for the budget as soon as it has a node. Pods that were pending before are left out.
     """
     checked(cluster, nodes)
-    flags = drain_flags(cluster, nodes)
-    impact, cluster = Impact(BudgetHealth(cluster), cluster), cluster.fork()
-    for name in nodes:
-        cluster.update(cordoned(cluster.node(name)))
-    others = [other for name in nodes for other in _unmoved(cluster, name)]
-    waiting = [each for name in nodes for each in _evictable(cluster, name)]
-    with closing(Scheduler(cluster, settings)) as scheduler:
-        recreation = impact.recreation(scheduler, on_decided, preempt=settings.preempt)
-        while True:
-            left = len(waiting)
-            waiting = list(_evict(waiting, recreation, impact.budgets))
-            if not recreation.retry() and len(waiting) == left:
-                break
-        reasons = [impact.budgets.refusal(pod, cluster) for pod, _ in waiting]
-        blocked = [_about(*each, Fate.BLOCKED, reason=why) for each, why in zip(waiting, reasons, strict=True)]
-        pods = [*_fates(recreation, nodes), *blocked, *others]
-    return Disruption("drain", tuple(nodes), tuple(pods), impact.found(cluster, waiting), cluster, flags)
+    return _disrupted(cluster, nodes, "drain", Verb.DRAIN, settings, on_decided)
 
 
 def fail(
@@ -240,13 +225,7 @@ def fail(
     Budgets do not stop a failure; violated budgets are reported. Pods that were pending before are left out.
     """
     checked(cluster, nodes)
-    impact, cluster = Impact(BudgetHealth(cluster), cluster), cluster.fork()
-    others = [other for name in nodes for other in _unmoved(cluster, name)]
-    with closing(Scheduler(cluster, settings)) as scheduler:
-        recreation = impact.recreation(scheduler, on_decided, preempt=settings.preempt)
-        lose(recreation, nodes)
-        pods = [*_fates(recreation, nodes), *others]
-    return Disruption("fail", tuple(nodes), tuple(pods), impact.found(cluster), cluster)
+    return _disrupted(cluster, nodes, "fail", Verb.DELETE, settings, on_decided)
 
 
 def lose(recreation: Recreation, nodes: Sequence[str]) -> None:
@@ -261,6 +240,36 @@ def lose(recreation: Recreation, nodes: Sequence[str]) -> None:
     recreation.retry()
 
 
+def _disrupted(
+    cluster: Cluster,
+    nodes: Sequence[str],
+    kind: Literal["drain", "fail"],
+    verb: Verb,
+    settings: DisruptionSettings,
+    on_decided: Callable[[], object],
+) -> Disruption:
+    """Let the same thing happen to all nodes at the same time, and schedule until nothing changes any more."""
+    evicted = [pod.key for name in nodes for pod, _ in _evictable(cluster, name)]
+    others = [other for name in nodes for other in _unmoved(cluster, name)]
+    events = [TimedEvent(0.0, verb, cluster.node(name)) for name in nodes]
+    chosen = settings if settings.preempt else without_preemption(settings)
+    with run_to_rest(cluster.fork(), chosen, waiting=(), events=events) as resting:
+        moved = dict.fromkeys((*(key for key in evicted if key in resting.pods), *resting.pods))
+        unmoved = {other.pod for other in others}
+        pods = [(*_found(cluster, key), resting.pods[key]) for key in moved if key not in unmoved]
+        blocked = [
+            _about(*_found(cluster, key), Fate.BLOCKED, reason=resting.not_evicted[key])
+            for key in evicted
+            if key in resting.not_evicted
+        ]
+        for _ in evicted:
+            on_decided()
+        fates = [*_fates(pods, resting, nodes), *blocked, *others]
+        budgets = _budget_impacts(cluster, resting, [pod for pod, _, _ in pods], blocked)
+        flags = drain_flags(cluster, nodes) if kind == "drain" else ()
+        return Disruption(kind, tuple(nodes), tuple(fates), budgets, resting.cluster, flags)
+
+
 def checked(cluster: Cluster, nodes: Sequence[str]) -> None:
     """InputError unless there is at least one node and all are known."""
     if not nodes:
@@ -271,51 +280,6 @@ def checked(cluster: Cluster, nodes: Sequence[str]) -> None:
 
 
 # -- how -----------------------------------------------------------------------------------------------------------
-
-
-class Impact:
-    """Tracks the budgets of the evicted pods."""
-
-    def __init__(self, budgets: BudgetHealth, cluster: Cluster) -> None:
-        self.budgets, self._at_first = budgets, cluster
-        self._before: dict[str, Health] = {}
-        self._worst: dict[str, Health] = {}
-
-    def recreation(self, scheduler: Scheduler, on_decided: Callable[[], object], *, preempt: bool) -> Recreation:
-        """A Recreation in the scheduler's cluster that reports evicted pods to this tracker."""
-        cluster = scheduler.cluster
-        return Recreation(
-            scheduler, preempt=preempt, on_gone=lambda pod: self.gone(pod, cluster), on_decided=on_decided
-        )
-
-    def gone(self, pod: Pod, cluster: Cluster) -> None:
-        """Note that a pod has left its node."""
-        for name in self.budgets.of(pod):
-            self._watch(name)
-            self._worst[name] = min(self._worst[name], self.budgets.health(name, cluster))
-
-    def found(self, cluster: Cluster, blocked: Iterable[tuple[Pod, str]] = ()) -> tuple[BudgetImpact, ...]:
-        """The impact on the budgets; `blocked` are the pods that could not be evicted."""
-        blocks: dict[str, list[str]] = {}
-        for pod, _ in blocked:
-            for name in self.budgets.of(pod):
-                self._watch(name)
-                blocks.setdefault(name, []).append(pod.key)
-        return tuple(
-            BudgetImpact(
-                name, before, self._worst[name], self.budgets.health(name, cluster), tuple(blocks.get(name, ()))
-            )
-            for name, before in sorted(self._before.items())
-        )
-
-    @property
-    def violated(self) -> int:
-        """How many budgets had fewer healthy pods than they demand."""
-        return sum(health.healthy < health.desired for health in self._worst.values())
-
-    def _watch(self, name: str) -> None:
-        if name not in self._before:
-            self._before[name] = self._worst[name] = self.budgets.health(name, self._at_first)
 
 
 def _evictable(cluster: Cluster, node: str) -> list[tuple[Pod, str]]:
@@ -333,31 +297,64 @@ def _unmoved(cluster: Cluster, node: str) -> Iterator[Disrupted]:
             yield _about(pod, node, Fate.TERMINATING)
 
 
-def _evict(pods: Iterable[tuple[Pod, str]], recreation: Recreation, budgets: BudgetHealth) -> Iterator[tuple[Pod, str]]:
-    """Evict the pods that may be evicted; yields the others."""
-    for pod, node in pods:
-        if budgets.refusal(pod, recreation.scheduler.cluster):
-            yield pod, node
-        else:
-            recreation.recreate([(pod, node)])
+def _found(cluster: Cluster, key: str) -> tuple[Pod, str]:
+    """A running pod by its name, and its node."""
+    found = cluster.find_pod(key)
+    if found is None or found[1] is None:
+        raise AssertionError(f"{key} did not run")
+    return found[0], found[1]
 
 
-def _fates(recreation: Recreation, nodes: Sequence[str]) -> Iterator[Disrupted]:
-    drained, scheduler = frozenset(nodes), recreation.scheduler
+def _fates(
+    pods: Iterable[tuple[Pod, str, PodOutcome]], resting: RestingCluster, nodes: Sequence[str]
+) -> Iterator[Disrupted]:
+    drained, scheduler = frozenset(nodes), resting.scheduler
     known: dict[PodInfo, tuple[SpecConstraint, ...]] = {}
-    for each in recreation.found.values():
-        if each.node is not None:
-            fate = Fate.RETURNS if each.node in drained else Fate.MOVES
-            yield _about(each.pod, each.old_node, fate, to=each.node, preempted_by=each.preempted_by)
+    for pod, node, outcome in pods:
+        by, current = outcome.preempted_by, outcome.pod
+        if current is None:
+            yield _about(pod, node, Fate.LOST, reason=NO_CONTROLLER, preempted_by=by)
+        elif outcome.node is not None:
+            fate = Fate.RETURNS if outcome.node in drained else Fate.MOVES
+            yield _about(pod, node, fate, to=outcome.node, preempted_by=by)
+        elif belongs_to_node(pod):
+            yield _about(pod, node, Fate.PENDING, reason=OF_DAEMON, preempted_by=by)
+        else:
+            kind = scheduler.cluster.info_of(current)
+            if kind not in known:
+                known[kind] = spec_constraints(scheduler, current)
+            reason = scheduler.message(current)
+            yield _about(pod, node, Fate.PENDING, reason=reason, constraints=known[kind], preempted_by=by)
+
+
+def _budget_impacts(
+    cluster: Cluster, resting: RestingCluster, pods: Iterable[Pod], blocked: Sequence[Disrupted]
+) -> tuple[BudgetImpact, ...]:
+    """The budgets of these pods, before, at the worst moment and afterwards; and the pods whose eviction they block."""
+    budgets, moved = BudgetHealth(cluster), {pod.key: pod for pod in pods}
+    is_healthy = {key: budgets.is_healthy(pod, cluster) for key, pod in moved.items()}
+    blocks: dict[str, list[str]] = {}
+    for each in blocked:
+        for name in budgets.of(_found(cluster, each.pod)[0]):
+            blocks.setdefault(name, []).append(each.pod)
+    before = {name: budgets.health(name, cluster) for pod in moved.values() for name in budgets.of(pod)}
+    before |= {name: budgets.health(name, cluster) for name in blocks}
+    now = {name: health.healthy for name, health in before.items()}
+    worst = dict(before)
+    for record in resting.log:
+        key = record.get("pod", "")
+        if key not in moved or record["event"] not in ("evict", "lost", "bind"):
             continue
-        kind = scheduler.cluster.info_of(each.pod)
-        if kind not in known:
-            known[kind] = spec_constraints(scheduler, each.pod)
-        why = {"reason": each.message, "preempted_by": each.preempted_by}
-        yield _about(each.pod, each.old_node, Fate.PENDING, constraints=known[kind], **why)
-    for each in recreation.lost.values():
-        fate, reason = (Fate.PENDING, OF_DAEMON) if belongs_to_node(each.pod) else (Fate.LOST, NO_CONTROLLER)
-        yield _about(each.pod, each.old_node, fate, reason=reason, preempted_by=each.preempted_by)
+        change = (record["event"] == "bind") - is_healthy[key]
+        is_healthy[key] = record["event"] == "bind"
+        for name in budgets.of(moved[key]) if change else ():
+            now[name] += change
+            worst[name] = min(worst[name], budgets.health_with(name, now[name], cluster))
+    after = {name: budgets.health_with(name, now[name], cluster) for name in before}
+    return tuple(
+        BudgetImpact(name, before[name], worst[name], after[name], tuple(blocks.get(name, ())))
+        for name in sorted(before)
+    )
 
 
 def _about(
@@ -503,6 +500,24 @@ def busiest(cluster: Cluster) -> list[str]:
     return sorted(load, key=lambda node: (-load[node], node))
 
 
+class _ViolatedBudgets:
+    """Counts the budgets that a trial violates."""
+
+    def __init__(self, budgets: BudgetHealth) -> None:
+        self._budgets = budgets
+        self._found: set[str] = set()
+
+    def gone(self, pod: Pod, cluster: Cluster) -> None:
+        """Note that a pod has left its node."""
+        for name in self._budgets.of(pod):
+            health = self._budgets.health(name, cluster)
+            if health.healthy < health.desired:
+                self._found.add(name)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
 class _Trials:
     """Tries sets of nodes, one after the other, on one copy of the cluster that is restored after each."""
 
@@ -525,13 +540,13 @@ class _Trials:
         return [nodes for _, nodes in _worst_of(kept, keep)]
 
     def _badness(self, nodes: NodeNames) -> Severity:
-        cluster, impact = self._cluster, Impact(self._budgets, self._original)
+        cluster, violated = self._cluster, _ViolatedBudgets(self._budgets)
         lost = [(cluster.node(name), cluster.pods_on(cluster.rows[name])) for name in nodes]
         version = cluster.store.version
         recreation = Recreation(
             self._scheduler,
             preempt=self._settings.preempt,
-            on_gone=lambda pod: impact.gone(pod, cluster),
+            on_gone=lambda pod: violated.gone(pod, cluster),
             explain=False,
         )
         lose(recreation, nodes)
@@ -540,7 +555,7 @@ class _Trials:
         self._undo(recreation, lost, version)
         self.tried += 1
         self._on_tried()
-        return homeless, impact.violated, hit
+        return homeless, len(violated), hit
 
     def _undo(self, recreation: Recreation, lost: Sequence[tuple[Node, list[Pod]]], version: int) -> None:
         """Restore everything: nodes last in, first out, so that each gets its row again."""

@@ -10,12 +10,12 @@ from typing import Any, Unpack
 from msgspec.structs import replace
 
 from podium.answers._replicas import place
+from podium.answers.simulation import Amounts, Placement, Simulation, in_queue_order, requested_by_node, simulation_of
 from podium.cluster import Cluster
 from podium.cluster_input import ClusterInput
-from podium.engine import Placement, Scheduler, Simulation
+from podium.engine import Scheduler
 from podium.engine.release import release_of
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
-from podium.engine.simulation import Amounts, in_queue_order, requested_by_node, simulation_of
 from podium.manifests import Objects
 from podium.manifests.apply import Applied
 from podium.model import DaemonSet, Deployment, Object, Pod, StatefulSet

@@ -20,10 +20,10 @@ from podium.answers import _replicas as replicas
 from podium.answers.compare import NODE_GROUP_NUMBERS, timeline_numbers
 from podium.answers.measures import NODE, cost_per_hour, fragmentation, imbalance, nodes_in_use, spread
 from podium.answers.search_space import SearchSpace, TunedSettings
+from podium.answers.simulation import Simulation, in_queue_order, place_in_order
 from podium.cluster import Cluster
-from podium.engine import Decision, Scheduler, Simulation, simulate
+from podium.engine import Decision, Scheduler
 from podium.engine.scheduler import SchedulerOptions
-from podium.engine.simulation import in_queue_order
 from podium.errors import ExtenderError, InputError, PluginError, PodiumError
 from podium.manifests import Objects
 from podium.model import Pod
@@ -196,7 +196,7 @@ class PlacementRunner(TrialRunner):
 
     def run(self, settings: TunedSettings) -> TrialOutcome:
         """Place the pods with these settings."""
-        simulation = simulate(self.cluster, config=self.options_with(settings), messages=False)
+        simulation = place_in_order(self.cluster, config=self.options_with(settings), messages=False)
         pending = sorted((placement.pod.priority for placement in simulation.pending), reverse=True)
         return TrialOutcome(value_of(self.objective, simulation), tuple(pending))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from podium.engine.release import Release
     from podium.framework import Registry
     from podium.live.client import Access
+    from podium.live.rights import Right
     from podium.live.shadow import Compared, Shadow
     from podium.manifests import Objects
 
@@ -232,33 +234,48 @@ def run(
             help="Serve /decisions/NAMESPACE/POD too, to those who send the token in this file.",
         ),
     ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only list the rights that it needs, and whether it has them.")
+    ] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print more about what happens.")] = False,
     deciding: options.WithPlugins = options.WithPlugins(),
-) -> None:
+) -> int:
     """Schedule the pods of a cluster that name this scheduler, until told to stop.
 
-    Answers /livez, /readyz and /metrics over HTTP. SIGTERM lets bindings under way finish.
+    Answers /livez, /readyz and /metrics over HTTP. SIGTERM lets bindings under way finish. With --check, exit code 1 if
+    a right is missing.
     """
     from podium.cli.inputs import choose_release, registry_with
-    from podium.live.process import ServingAddress, run_scheduler
+    from podium.live.process import ServingAddress, check_rights, run_scheduler
     from podium.live.scheduling import RunSettings
 
     registry, chosen = registry_with(deciding.plugins), choose_release(deciding, ())
     settings = read_settings(config, registry, chosen)
     access = find(kubeconfig or settings.client_connection.kubeconfig or None, context)
     log_to_stderr(verbose=verbose)
+    # A dry run leaves the lease to schedulers that write.
+    elects = elect and settings.leader_election.leader_elect and not dry_run
+    if check:
+        return _print_rights(check_rights(access, settings, elect=elects, dry_run=dry_run))
     run_scheduler(
         access,
         settings,
         RunSettings(bind_concurrency, dry_run),
         ServingAddress(host, port, "" if token_file is None else read_token(token_file)),
-        # A dry run leaves the lease to schedulers that write.
-        elect=elect and settings.leader_election.leader_elect and not dry_run,
+        elect=elects,
         registry=registry,
         release=chosen,
         tie_break=tie_break,
         seed=seed,
     )
+    return 0
+
+
+def _print_rights(found: Sequence[tuple[Right, bool]]) -> int:
+    """Print a line for each right; returns 1 if one is missing."""
+    for right, is_there in found:
+        print(f"{'yes' if is_there else 'NO':4} {right!s:60} {right.what_for}")
+    return 0 if all(is_there for _, is_there in found) else 1
 
 
 def read_settings(

@@ -14,8 +14,8 @@ from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
     from podium.answers.rollout import ChangedObject, RolloutStep
+    from podium.answers.simulation import Simulation
     from podium.cluster_input import ClusterInput
-    from podium.engine import Simulation
     from podium.engine.release import AnyRelease
     from podium.engine.scheduler import SchedulerOptions
     from podium.present.text import Line
@@ -44,6 +44,9 @@ def simulate(
         Bound | None,
         typer.Option("--hpa", help="Scale what a HorizontalPodAutoscaler targets to its maximum or minimum."),
     ] = None,
+    preempt: Annotated[
+        bool, typer.Option("--preempt/--no-preempt", help="Whether pods may evict others of a lower priority for room.")
+    ] = True,
     events: Events = None,
     until: Until = None,
     log: Log = None,
@@ -57,7 +60,8 @@ def simulate(
 ) -> int:
     """Place everything that is pending, workloads without pods included, and show how full the nodes get.
 
-    Pods are decided by priority, then creation, then as they stand in the input. Exit code 1 if something does not fit.
+    Pods are decided by priority, then creation, then as they stand in the input; a pod that fits nowhere evicts pods of
+    a lower priority if that helps, as in a cluster. Exit code 1 if a pod ends up without a node.
     An object of a later -f is applied over that of an earlier one, and what that changes is shown first.
     With --timeline, pods come, run and go, nodes join and fail, over simulated time.
     """
@@ -74,7 +78,12 @@ def simulate(
 
     chosen = TimelineOptions(events, until, log, samples, plot, snapshot_at, snapshot, resume, node_groups)
     if any(chosen):
-        unwanted = {"--html": html is not None, "--rollout": stepwise, "--hpa": hpa is not None}
+        unwanted = {
+            "--html": html is not None,
+            "--rollout": stepwise,
+            "--hpa": hpa is not None,
+            "--no-preempt": not preempt,
+        }
         for option in (*(name for name, given in unwanted.items() if given), *([] if deciding.cache else [NO_CACHE])):
             more = "; --plot draws one" if option == "--html" else ""
             raise typer.BadParameter(f"cannot be used with --timeline{more}", param_hint=option)
@@ -88,7 +97,7 @@ def simulate(
     objects = given.objects
     mention(given.expanded, source, assume_volumes=settings.assume_volumes)
     mention_missing_owners(given, source)
-    found = (_step_by_step if stepwise else _at_once)(given, settings)
+    found = (_step_by_step if stepwise else _at_once)(given, settings, preempt=preempt)
     if not write_report(html, lambda: _page(found)):
         _show(found, output, objects.unchanged, settings.release, everything=everything)
     return 0 if found.simulation.fits and not any(change.stuck for change in found.changes) else 1
@@ -127,21 +136,20 @@ def _scaled(given: ClusterInput, bound: Bound | None) -> ClusterInput:
     return ClusterInput(scaled_by_autoscalers(objects, bound.value), strict=given.strict)
 
 
-def _at_once(given: ClusterInput, settings: SchedulerOptions) -> Simulated:
+def _at_once(given: ClusterInput, settings: SchedulerOptions, *, preempt: bool) -> Simulated:
     from podium.answers.rollout import changed_objects, requested_before
+    from podium.answers.simulation import simulate, with_usage_before
     from podium.cli.output import progress
-    from podium.engine import simulate
-    from podium.engine.simulation import simulation_of
 
     objects, cluster = given.objects, given.cluster()
     with progress("placing pods", len(cluster.pending)) as advance:
-        simulation = simulate(cluster, config=settings, on_decided=lambda placement: advance())
+        simulation = simulate(cluster, config=settings, preempt=preempt, on_decided=lambda placement: advance())
     if objects.applied:
-        simulation = simulation_of(simulation.placements, requested_before(objects), simulation.cluster)
+        simulation = with_usage_before(simulation, requested_before(objects))
     return Simulated(simulation, changed_objects(objects, simulation), None)
 
 
-def _step_by_step(given: ClusterInput, settings: SchedulerOptions) -> Simulated:
+def _step_by_step(given: ClusterInput, settings: SchedulerOptions, *, preempt: bool) -> Simulated:
     from podium.answers.rollout import rollout
     from podium.cli.output import warn
     from podium.workloads.rolling_updates import ROLLED_OUT

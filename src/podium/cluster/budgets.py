@@ -188,12 +188,17 @@ class BudgetHealth:
         """The health of a budget on a cluster; counted once for each version of it."""
         known = self._known.get(name)
         if known is None or known[0] is not cluster or known[1] != cluster.version:
-            known = self._known[name] = cluster, cluster.version, self._counted(name, cluster)
+            healthy = sum(_is_healthy(pod, cluster) for pod in self._covered[name])
+            known = self._known[name] = cluster, cluster.version, self.health_with(name, healthy, cluster)
         return known[2]
 
-    def _counted(self, name: str, cluster: Cluster) -> Health:
-        healthy = sum(_is_healthy(pod, cluster) for pod in self._covered[name])
+    def health_with(self, name: str, healthy: int, cluster: Cluster) -> Health:
+        """The health of a budget if this many of its pods are healthy."""
         return self._budgets[name].health(healthy, self._owners[name], cluster.store)
+
+    def is_healthy(self, pod: Pod, cluster: Cluster) -> bool:
+        """Whether the pod of this name is healthy on a cluster."""
+        return _is_healthy(pod, cluster)
 
     def refusal(self, pod: Pod, cluster: Cluster) -> str:
         """Why the eviction API refuses to evict a pod; empty if it does not."""

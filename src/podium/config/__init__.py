@@ -1,6 +1,6 @@
 """KubeSchedulerConfiguration: types, strict reading, defaults, validation."""
 
-from podium.config.parse import STORAGE_PLUGINS, default_config, ignoring, parse_config
+from podium.config.parse import STORAGE_PLUGINS, default_config, ignoring, parse_config, without_post_filter
 from podium.config.plugin_args import (
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
@@ -49,4 +49,5 @@ __all__ = [
     "default_config",
     "ignoring",
     "parse_config",
+    "without_post_filter",
 ]

@@ -235,12 +235,19 @@ def ignoring(config: KubeSchedulerConfiguration, plugins: Collection[str]) -> Ku
     return replace(config, profiles=tuple(_without(profile, plugins) for profile in config.profiles))
 
 
+def without_post_filter(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    """The configuration without PostFilter plugins: nothing is done for a pod that fits nowhere, so none is evicted."""
+    profiles = (replace(profile, points={**profile.points, POST_FILTER: ()}) for profile in config.profiles)
+    return replace(config, profiles=tuple(profiles))
+
+
 def _without(profile: Profile, plugins: Collection[str]) -> Profile:
     points = {point: tuple(ref for ref in refs if ref.name not in plugins) for point, refs in profile.points.items()}
     return replace(profile, points=points)
 
 
 KIND = "KubeSchedulerConfiguration"
+POST_FILTER = "postFilter"
 
 
 def default_config(known_plugins: KnownPlugins, rules: Rules) -> KubeSchedulerConfiguration:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from podium.live.client import ApiClient, ApiError
+from podium.live.client import ApiError, Requests
 from podium.live.reflector import Backoff
 from podium.model import Pod
 
@@ -29,7 +29,7 @@ def path_of(pod: Pod, part: str = "") -> str:
     return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}{part}"
 
 
-async def bind(client: ApiClient, pod: Pod, node: str) -> None:
+async def bind(client: Requests, pod: Pod, node: str) -> None:
     """Bind a pod; ApiError if it is not bound.
 
     If there is no answer, the pod may or may not be bound: it is looked up until that is known, so that its room is not
@@ -50,7 +50,7 @@ async def bind(client: ApiClient, pod: Pod, node: str) -> None:
             raise
 
 
-async def _is_bound(client: ApiClient, pod: Pod, node: str) -> bool:
+async def _is_bound(client: Requests, pod: Pod, node: str) -> bool:
     """Whether a pod is bound to a node; repeats the request until there is an answer."""
     backoff = Backoff(0.1, 5.0)
     while True:

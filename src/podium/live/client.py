@@ -21,7 +21,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -534,6 +534,22 @@ class Limit:
         self._at = now
         if self._free < 0:
             await asyncio.sleep(-self._free / self._qps)
+
+
+class Requests(Protocol):
+    """Makes requests to an API server."""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        params: Mapping[str, str] | None = None,
+        content_type: str = JSON,
+        timeout: float = REQUEST_TIMEOUT,
+    ) -> bytes:
+        """The body of the answer; ApiError for anything but success."""
 
 
 class ApiClient:

@@ -16,7 +16,7 @@ from podium.errors import PodiumError
 from podium.framework import Status
 from podium.framework.plugin import CycleState
 from podium.framework.status import PostFilterResult
-from podium.live.client import STRATEGIC_PATCH, ApiClient, ApiError
+from podium.live.client import STRATEGIC_PATCH, ApiError, Requests
 from podium.live.pod_statuses import patch_status
 from podium.live.reading import RESOURCES, ObjectDecoder
 from podium.live.reflector import Reflectors
@@ -119,7 +119,7 @@ class WrittenDynamicResources(DynamicResources):
 class DeviceWrites:
     """Carries out DynamicResources' decisions."""
 
-    def __init__(self, client: ApiClient, reflectors: Reflectors) -> None:
+    def __init__(self, client: Requests, reflectors: Reflectors) -> None:
         self._client, self._reflectors = client, reflectors
         self._decoder = ObjectDecoder(_CLAIMS)
         self._written: dict[str, int] = {}

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from podium.config.types import LeaderElection
-from podium.live.client import ApiClient, ApiError
+from podium.live.client import ApiError, Requests
 from podium.live.event_recorder import micro_time
 from podium.live.fence import Fence
 
@@ -36,7 +36,7 @@ class Election:
     The fence is open while no other replica can have taken over: for the renew deadline after a renewal was sent.
     """
 
-    def __init__(self, client: ApiClient, settings: LeaderElection, identity: str = "") -> None:
+    def __init__(self, client: Requests, settings: LeaderElection, identity: str = "") -> None:
         self._client, self._settings = client, settings
         self.identity = identity or f"{socket.gethostname()}_{uuid.uuid4()}"
         namespace = settings.resource_namespace or DEFAULT_NAMESPACE

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from podium.live.client import STRATEGIC_PATCH, ApiClient, ApiError
+from podium.live.client import STRATEGIC_PATCH, ApiError, Requests
 from podium.model import Pod
 from podium.model.meta import JsonObject
 
@@ -40,7 +40,7 @@ class Recorded(msgspec.Struct):
 class EventRecorder:
     """Writes events in the background; `record` never waits."""
 
-    def __init__(self, client: ApiClient) -> None:
+    def __init__(self, client: Requests) -> None:
         self._client = client
         self._instance = socket.gethostname()
         self._recorded: dict[tuple[str, ...], Recorded] = {}

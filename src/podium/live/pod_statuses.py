@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from podium.live.binding import path_of
-from podium.live.client import STRATEGIC_PATCH, ApiClient, ApiError
+from podium.live.client import STRATEGIC_PATCH, ApiError, Requests
 from podium.live.reflector import Backoff
 from podium.model import Pod
 
@@ -33,7 +33,7 @@ class UnscheduledCondition(NamedTuple):
 class PodStatuses:
     """Writes conditions and nominations in the background; of several for one pod, the last one counts."""
 
-    def __init__(self, client: ApiClient) -> None:
+    def __init__(self, client: Requests) -> None:
         self._client = client
         self._slots = asyncio.Semaphore(WRITERS)
         self._wanted: dict[str, tuple[Pod, dict[str, Any]]] = {}
@@ -115,7 +115,7 @@ class PodStatuses:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def patch_status(client: ApiClient, pod: Pod, status: dict[str, Any]) -> None:
+async def patch_status(client: Requests, pod: Pod, status: dict[str, Any]) -> None:
     """Change fields of a pod's status, if it is still the same pod."""
     patch = msgspec.json.encode({"metadata": {"uid": pod.metadata.uid}, "status": status})
     await client.request("PATCH", path_of(pod, "/status"), patch, content_type=STRATEGIC_PATCH)

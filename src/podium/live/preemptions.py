@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from podium.framework import SUCCESS, PreEnqueuePlugin, Status
+from podium.framework import SUCCESS, CycleState, PostFilterResult, PreEnqueuePlugin, Status
+from podium.framework.pod_group_points import FailedGroup, PodGroupPostFilterResult
 from podium.live.binding import path_of
-from podium.live.client import ApiClient, ApiError
+from podium.live.client import ApiError, Requests
 from podium.live.pod_statuses import generation_of, patch_status, time_now
 from podium.model import Pod, PodGroup
 from podium.plugins.default_preemption import DefaultPreemption
@@ -16,7 +18,7 @@ from podium.plugins.default_preemption import DefaultPreemption
 WAITING = Status.unresolvable("waiting for the preemption for this pod to be finished")
 
 
-async def preempt(client: ApiClient, victim: Pod, by: Pod, group: PodGroup | None = None) -> bool:
+async def preempt(client: Requests, victim: Pod, by: Pod, group: PodGroup | None = None) -> bool:
     """Write why a pod is evicted, and delete it; returns whether it was still there, which is not an error if not.
 
     `group` is the PodGroup that room is made for, if it is a group.
@@ -42,10 +44,20 @@ async def preempt(client: ApiClient, victim: Pod, by: Pod, group: PodGroup | Non
     return True
 
 
-class Preemptions:
-    """The victims that each preempting pod waits for, and which of them are being deleted."""
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds before a pod whose victims could not be evicted may have pods evicted again."""
+OFF = "preemption is off: this scheduler may not evict pods"
+PAUSED = "waiting to evict pods again, as evicting them was refused"
 
-    def __init__(self) -> None:
+
+class Preemptions:
+    """The victims that each preempting pod waits for, which of them are being deleted, and whose evictions failed."""
+
+    def __init__(self, *, is_allowed: bool = True) -> None:
+        """With `is_allowed` off, no pod is ever evicted."""
+        self._is_allowed = is_allowed
+        self._pauses: dict[str, tuple[float, float]] = {}
+        """By the uid of a pod whose evictions failed, the last pause and when it ends, in monotonic seconds."""
         self._victims: dict[str, dict[str, bool]] = {}
         """By the uid of the preempting pod, its victims by uid, and whether they are gone or terminating."""
 
@@ -56,6 +68,26 @@ class Preemptions:
     def give_up(self, preemptor: Pod) -> None:
         """Note that a pod no longer waits for victims."""
         self._victims.pop(preemptor.metadata.uid, None)
+
+    def refused(self, preemptor: Pod) -> float:
+        """Note that the victims of a pod could not be evicted; returns the seconds until it may try again."""
+        self.give_up(preemptor)
+        before = self._pauses.get(preemptor.metadata.uid)
+        pause = FIRST_PAUSE if before is None else min(before[0] * 2, LONGEST_PAUSE)
+        self._pauses[preemptor.metadata.uid] = pause, time.monotonic() + pause
+        return pause
+
+    def forget(self, preemptor: Pod) -> None:
+        """Forget a pod that is gone or bound."""
+        self.give_up(preemptor)
+        self._pauses.pop(preemptor.metadata.uid, None)
+
+    def hindrance(self, preemptor: Pod) -> str:
+        """Why nothing may be evicted for a pod now; empty if it may."""
+        if not self._is_allowed:
+            return OFF
+        pause = self._pauses.get(preemptor.metadata.uid)
+        return PAUSED if pause is not None and time.monotonic() < pause[1] else ""
 
     def pod_goes(self, pod: Pod) -> None:
         """Note that a pod is gone or terminating."""
@@ -77,5 +109,17 @@ class Preemptions:
 
             def pre_enqueue(self, pod: Pod) -> Status:
                 return preemptions.status(pod)
+
+            def post_filter(self, state: CycleState, pod: Pod, statuses: Mapping[str, Status]) -> PostFilterResult:
+                hindrance = preemptions.hindrance(pod)
+                if hindrance:
+                    return PostFilterResult(Status.unschedulable(hindrance))
+                return super().post_filter(state, pod, statuses)
+
+            def pod_group_post_filter(self, failed: FailedGroup) -> PodGroupPostFilterResult:
+                hindrance = next(filter(None, map(preemptions.hindrance, failed.pods)), "")
+                if hindrance:
+                    return PodGroupPostFilterResult(Status.unschedulable(hindrance))
+                return super().pod_group_post_filter(failed)
 
         return EvictingPreemption

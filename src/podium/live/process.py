@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 from podium.config import KubeSchedulerConfiguration
 from podium.errors import PodiumError
-from podium.live.client import Access, ApiClient
+from podium.live.client import Access, ApiClient, ApiError
 from podium.live.election import Election, LeadershipLostError
 from podium.live.fence import Fence
 from podium.live.http_server import HttpServer
 from podium.live.reading import SCHEDULED_BY
 from podium.live.reflector import Reflectors
+from podium.live.rights import PREEMPTION, Right, missing_rights, refuse_without, rights_of_a_scheduler
 from podium.live.scheduler import LiveScheduler
 from podium.live.scheduling import RunSettings
 from podium.live.threads import LoopThread
@@ -69,6 +70,7 @@ async def _run(
         if elect:
             for_lease = await stack.enter_async_context(ApiClient(access))
             election = Election(for_lease, config.leader_election)
+        settings = await _with_rights(access, config, settings, elect=elect)
         thread = LoopThread("scheduling")
         stack.push_async_callback(thread.stop, GIVE_UP_WITHIN)
         parts = _Parts(access, config, settings, None if election is None else election.fence, options)
@@ -87,6 +89,40 @@ async def _run(
             await _run_until(stop, thread, parts.scheduler)
         else:
             await _run_elected(parts.scheduler, election, stop, thread)
+
+
+async def _with_rights(
+    access: Access, config: KubeSchedulerConfiguration, settings: RunSettings, *, elect: bool
+) -> RunSettings:
+    """The settings that the rights of these credentials allow; InputError if they do not allow to schedule at all."""
+    rights = rights_of_a_scheduler(config.leader_election if elect else None, writes=not settings.dry_run)
+    async with ApiClient(access) as client:
+        try:
+            missing = await missing_rights(client, rights)
+        except ApiError as error:
+            if error.is_unreachable or error.code == 401:
+                raise
+            logger.warning("the API server does not say which rights there are: %s", error)
+            return settings
+    refuse_without(missing)
+    for what_for in dict.fromkeys(right.what_for for right in missing):
+        lacking = ", ".join(str(right) for right in missing if right.what_for == what_for)
+        logger.warning("%s is off: these credentials may not %s", what_for, lacking)
+    return settings._replace(preempts=not any(right.what_for == PREEMPTION for right in missing))
+
+
+def check_rights(
+    access: Access, config: KubeSchedulerConfiguration, *, elect: bool, dry_run: bool
+) -> list[tuple[Right, bool]]:
+    """Every right that a scheduler uses, and whether these credentials have it."""
+
+    async def check() -> list[tuple[Right, bool]]:
+        rights = rights_of_a_scheduler(config.leader_election if elect else None, writes=not dry_run)
+        async with ApiClient(access) as client:
+            missing = await missing_rights(client, rights)
+        return [(right, right not in missing) for right in rights]
+
+    return asyncio.run(check())
 
 
 class _Parts:

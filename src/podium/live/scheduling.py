@@ -17,7 +17,7 @@ from podium.errors import PodiumError
 from podium.framework import SKIP, SUCCESS, Code, CycleState, Plugin, PostBindPlugin, Registry, Status
 from podium.framework.plugin import PLUGIN_FAULTS
 from podium.live.binding import bind
-from podium.live.client import ApiClient
+from podium.live.client import Requests
 from podium.live.decision_history import Decided, DecisionHistory
 from podium.live.device_writes import DeviceWrites, WrittenDynamicResources
 from podium.live.event_recorder import EventRecorder
@@ -25,6 +25,8 @@ from podium.live.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics, Plugin
 from podium.live.pod_statuses import NOT_SCHEDULABLE, SCHEDULER_ERROR, PodStatuses, UnscheduledCondition
 from podium.live.preemptions import Preemptions, preempt
 from podium.live.reflector import Reflectors
+from podium.live.refused_writes import RefusedWrites
+from podium.live.repeated_warnings import RepeatedWarnings
 from podium.live.threads import DaemonThreads
 from podium.live.volume_writes import VolumeWrites
 from podium.loop import Bind, Event, EventType, Evict, Instruction, Nominate, SchedulerLoop, Unschedulable, Wait
@@ -56,6 +58,8 @@ class RunSettings(NamedTuple):
     """How many pods are bound at a time."""
     dry_run: bool = False
     """Whether to write nothing."""
+    preempts: bool = True
+    """Whether pods may be evicted for others."""
 
 
 class Scheduling:
@@ -63,8 +67,8 @@ class Scheduling:
 
     def __init__(
         self,
-        client: ApiClient,
-        events_client: ApiClient,
+        client: Requests,
+        events_client: Requests,
         reflectors: Reflectors,
         config: KubeSchedulerConfiguration,
         settings: RunSettings,
@@ -72,9 +76,11 @@ class Scheduling:
         options: dict[str, Any],
     ) -> None:
         """Start from all current objects. `options` are those of `Scheduler`: registry, tie_break and so on."""
+        client, events_client = RefusedWrites(client), RefusedWrites(events_client)
         self._client, self._reflectors, self._settings = client, reflectors, settings
+        self._warnings = RepeatedWarnings()
         options = dict(options)
-        self._preemptions = Preemptions()
+        self._preemptions = Preemptions(is_allowed=settings.preempts)
         if not settings.dry_run:
             plugins = WrittenDynamicResources, self._preemptions.plugin()
             options["registry"] = _replaced(options.get("registry") or IN_TREE, plugins)
@@ -172,7 +178,7 @@ class Scheduling:
             self._preemptions.pod_goes(pod)
         if event.type is EventType.DELETE or pod.spec.node_name:
             self._statuses.forget(pod.key)
-            self._preemptions.give_up(pod)
+            self._preemptions.forget(pod)
             self._waiting.pop(pod.key, None)
             self._expecting.discard(pod.metadata.uid)
 
@@ -446,14 +452,14 @@ class Scheduling:
         return SUCCESS
 
     async def _preempt(self, evictions: list[Evict]) -> None:
-        """Evict pods for another pod, which is tried again at once if that fails."""
+        """Evict pods for another pod, which is tried again after a pause if that fails."""
         by = evictions[0].by
         try:
             await asyncio.gather(*(self._evict(*each) for each in evictions[:-1]))
             await self._evict(*evictions[-1])
         except PodiumError as error:
-            logger.warning("pods cannot be evicted for %s: %s", by.key, error)
-            self._preemptions.give_up(by)
+            self._warnings.warn(f"evict: {by.key}", f"pods cannot be evicted for {by.key}: {error}")
+            await asyncio.sleep(self._preemptions.refused(by))
             async with self._turn:
                 self.loop.queue.activate(by.key, time.monotonic())
                 self._wake_up.set()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from podium.errors import PodiumError
-from podium.live.client import MERGE_PATCH, ApiClient
+from podium.live.client import MERGE_PATCH, Requests
 from podium.live.reading import RESOURCES, resource_of
 from podium.live.reflector import Reflectors
 from podium.loop.queued_pod import Assumed
@@ -32,7 +32,7 @@ class VolumesError(PodiumError):
 class VolumeWrites:
     """Carries out VolumeBinding's reservations for a pod."""
 
-    def __init__(self, client: ApiClient, reflectors: Reflectors) -> None:
+    def __init__(self, client: Requests, reflectors: Reflectors) -> None:
         self._client, self._reflectors = client, reflectors
 
     async def bind(self, assumed: Assumed, timeout: float) -> None:

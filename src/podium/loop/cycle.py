@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from operator import itemgetter
 from typing import Unpack
 
@@ -84,11 +84,13 @@ class SchedulerLoop:
         *,
         now: float = 0.0,
         runs_binding: bool = True,
+        waiting: Iterable[Pod] | None = None,
         **keywords: Unpack[SchedulerKeywords],
     ) -> None:
         """`keywords` are those of `Scheduler`: registry, tie_break, seed and so on.
 
-        With `runs_binding` off, whoever carries out `Bind` also runs PreBind, Bind and PostBind.
+        With `runs_binding` off, whoever carries out `Bind` also runs PreBind, Bind and PostBind. `waiting` are the
+        pending pods of the cluster to put into the queue, first come first served; by default all.
         """
         self.cluster = cluster
         self._runs_binding = runs_binding
@@ -115,7 +117,7 @@ class SchedulerLoop:
         """The pods that are being bound, until that is reported."""
         for pod in (*cluster.pending.values(), *(pod for pod, _ in cluster.placed()), *cluster.stranded):
             self.pods[pod.key] = pod
-        for pod in cluster.pending.values():
+        for pod in list(cluster.pending.values()) if waiting is None else waiting:
             if self.is_responsible(pod):
                 self.queue.add(pod, now)
 

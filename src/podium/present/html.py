@@ -11,8 +11,8 @@ from html import escape
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from podium.answers.simulation import Usage
 from podium.cluster import Cluster
-from podium.engine import Usage
 from podium.engine.decision import Scored, ranking, scored
 from podium.errors import InputError
 from podium.model.resources import CPU, MEMORY
@@ -23,8 +23,8 @@ from podium.wording import counted, listed
 if TYPE_CHECKING:
     import polars
 
+    from podium.answers.simulation import Placement, Simulation
     from podium.engine.decision import Decision
-    from podium.engine.simulation import Placement, Simulation
 
 
 # -- building blocks ---------------------------------------------------------------------------------------------------

@@ -14,9 +14,10 @@ from podium.answers.compare import Comparison
 from podium.answers.consolidation import Consolidation
 from podium.answers.disruption import Disrupted, Disruption, WorstCase
 from podium.answers.rollout import ChangedObject
+from podium.answers.simulation import Simulation
 from podium.answers.tune import TimelineTuning, Tuning
 from podium.answers.upgrade import TOGETHER, ChangeGroup, ChangeKind, Upgrade
-from podium.engine import Decision, Simulation
+from podium.engine import Decision
 from podium.engine.decision import not_looked_at, scored, why
 from podium.model.resources import PODS
 from podium.plugins import IN_TREE

@@ -7,7 +7,7 @@ from typing import Any
 
 from podium.answers.applied_scenario import Differences, Effect, PendingChanges, WhatIf
 from podium.answers.scenario import Cordon, Evict, Place, Scale, Uncordon
-from podium.engine.simulation import Placement
+from podium.answers.simulation import Placement
 from podium.present import API_VERSION
 from podium.present.disruption import sentences
 from podium.present.disruption import to_document as disruption_document

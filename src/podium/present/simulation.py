@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from podium.answers.rollout import ChangedObject, RolloutStep
-from podium.engine import PlacedClaim, Placement, Simulation, Usage
+from podium.answers.simulation import PlacedClaim, Placement, Simulation, Usage
 from podium.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from podium.present import API_VERSION, to_csv
 from podium.present.explanation import NAMED, TOP, WIDTH
@@ -78,6 +78,7 @@ def to_lines(simulation: Simulation, *, width: int = WIDTH, everything: bool = F
         Line(""),
         *_workload_lines(workloads(simulation), width, everything),
         *_pending_lines(simulation, width, everything),
+        *_preempted_lines(simulation, width, everything),
         *_claim_lines(simulation.claims, width, everything),
         Line(""),
         *_total_lines(simulation.total),
@@ -90,7 +91,12 @@ def summary(simulation: Simulation) -> Sentence:
     """How many of the pending pods fit."""
     if not simulation.placements:
         return Sentence("Nothing is pending: no pod of the input waits for a node.", "green")
-    pods = counted(len(simulation.placements), "pending pod")
+    preempted = len(simulation.preempted)
+    pods = counted(len(simulation.placements) - preempted, "pending pod")
+    if preempted:
+        pods += f" and {counted(preempted, 'preempted pod')}"
+    if not simulation.is_settled:
+        pods += ", which evict each other for ever; at one moment of that"
     if simulation.fits:
         return Sentence(f"{pods}: all fit." if len(simulation.placements) > 1 else f"{pods}: it fits.", "green")
     if not simulation.placed:
@@ -141,6 +147,29 @@ def _pending_lines(simulation: Simulation, width: int, everything: bool) -> list
     if rest:
         lines.append(Line(f"and {counted(rest, 'more pod')}", "dim"))
     return lines
+
+
+def _preempted_lines(simulation: Simulation, width: int, everything: bool) -> list[Line]:
+    """The pods that lose their node to a pod of higher priority, and where they go."""
+    found = simulation.preempted
+    if not found:
+        return []
+    shown = found if everything else found[:TOP]
+    columns = [
+        Column("MAKES ROOM", [placement.pod.key for placement in shown], right=False),
+        Column("ON", [placement.old_node or "-" for placement in shown], right=False),
+        Column("FOR", [placement.preempted_by for placement in shown], right=False),
+        Column("GOES TO", [_whereabouts(placement) for placement in shown], right=False),
+    ]
+    lines = [Line(""), *styled(table(columns, width), ["bold", *[""] * len(shown)])]
+    rest = len(found) - len(shown)
+    return [*lines, Line(f"and {counted(rest, 'more pod')}", "dim")] if rest else lines
+
+
+def _whereabouts(placement: Placement) -> str:
+    if placement.node is not None:
+        return placement.node
+    return "gone for good" if placement.is_lost else "stays pending"
 
 
 def _claim_lines(claims: Sequence[PlacedClaim], width: int, everything: bool) -> list[Line]:
@@ -237,7 +266,9 @@ def to_document(
             "total": len(simulation.placements),
             "placed": len(simulation.placed),
             "pending": len(simulation.pending),
+            "preempted": len(simulation.preempted),
         },
+        "settled": simulation.is_settled,
         "workloads": [
             {
                 "namespace": workload.namespace,
@@ -254,6 +285,8 @@ def to_document(
                 "workload": placement.workload,
                 "node": placement.node,
                 "message": placement.message or None,
+                "preemptedBy": placement.preempted_by or None,
+                "from": placement.old_node,
             }
             for placement in simulation.placements
         ],

@@ -17,11 +17,11 @@ from msgspec import Struct
 
 from podium.answers.compare import timeline_numbers
 from podium.answers.measures import measure
+from podium.answers.simulation import Simulation, place_in_order
 from podium.answers.trials import Workers, function_named, interrupts_held_back
 from podium.autoscaling import scaled
 from podium.cluster import Cluster
 from podium.cluster_input import ClusterInput
-from podium.engine import Simulation, simulate
 from podium.engine.release import CURRENT
 from podium.errors import InputError, PodiumError
 from podium.manifests import Objects
@@ -121,7 +121,7 @@ class SharedInputs(NamedTuple):
             for plugin, error in result.failed_plugins.items():
                 _refuse_own(plugin, error)
             return result
-        simulation = simulate(self._cluster(cluster, trace, seed), messages=False, **options)
+        simulation = place_in_order(self._cluster(cluster, trace, seed), messages=False, **options)
         for placement in simulation.pending:
             _refuse_own(placement.failed_plugin, f"pod {placement.pod.key}: {placement.message}")
         return simulation

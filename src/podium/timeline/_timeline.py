@@ -11,6 +11,7 @@ from typing import Any, Protocol, Unpack
 import msgspec
 
 from podium.cluster import Cluster
+from podium.config.fields import LONGEST
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError
 from podium.loop.cycle import SchedulerLoop
@@ -98,7 +99,7 @@ class Timeline:
         self._checks_nodes = False
         """Whether events about nodes are still to be checked: a companion that joins may bring nodes."""
         # Seconds in which every waiting pod is tried once more.
-        self._keeps_trying = FLUSH_AFTER + 2 * FLUSH_EVERY + loop.scheduler.config.pod_max_backoff_seconds
+        self.keeps_trying = FLUSH_AFTER + 2 * FLUSH_EVERY + loop.scheduler.config.pod_max_backoff_seconds
 
     @classmethod
     def around(
@@ -107,6 +108,20 @@ class Timeline:
         """Make a simulation from a loop that has its cluster already."""
         timeline = cls.__new__(cls)
         timeline._set_up(loop, events, surroundings, epoch)
+        return timeline
+
+    @classmethod
+    def of_cluster(
+        cls, loop: SchedulerLoop, events: Iterable[TimedEvent] = (), surroundings: Surroundings | None = None
+    ) -> Timeline:
+        """A simulation of a cluster that has the pods of its workloads already.
+
+        By default, pods run until something removes them, keep their names when they are created again, and no samples
+        are taken.
+        """
+        surroundings = surroundings or Surroundings(sample_every=LONGEST, pods_stay=True, names_stay=True)
+        timeline = cls.around(loop, TimelineEvents(tuple(events)), surroundings, latest_moment(loop))
+        timeline.world.settle_in()
         return timeline
 
     def join(self, companion: Companion) -> None:
@@ -171,7 +186,7 @@ class Timeline:
             certain.append(planned)
         if self.loop.queue.has_next:
             certain.append(self.clock.now)
-        limit = self.history.last_change + self._keeps_trying + (MAX_PERMIT_TIMEOUT if len(self.loop.waiting) else 0.0)
+        limit = self.history.last_change + self.keeps_trying + (MAX_PERMIT_TIMEOUT if len(self.loop.waiting) else 0.0)
         gap_ends = min((*certain, *([] if until is None else [until])), default=0.0)
         if certain and self._companion is None and gap_ends - self.clock.now > 2 * RETRY_EVERY:
             self.loop.count_vain_retries(gap_ends)

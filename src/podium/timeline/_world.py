@@ -14,8 +14,16 @@ from podium.loop.cycle import SchedulerLoop
 from podium.loop.events import Event, EventType
 from podium.model.devices import ResourceClaim, ResourceClaimTemplate
 from podium.model.meta import Object
-from podium.model.objects import WORKLOADS, Deployment, Node, PodDisruptionBudget, ReplicaSet
-from podium.model.pod import Pod, ends_with_node
+from podium.model.objects import (
+    WORKLOADS,
+    Deployment,
+    Node,
+    PersistentVolumeClaim,
+    PodDisruptionBudget,
+    ReplicaSet,
+    StorageClass,
+)
+from podium.model.pod import Pod, claim_name, ends_with_node
 from podium.model.pod_groups import Condition, PodGroup, with_condition
 from podium.model.selectors import cordoned, is_unreachable, uncordoned
 from podium.timeline.result import History, Life, round_time
@@ -32,7 +40,7 @@ from podium.timeline.timed_events import (
     VirtualClock,
     lifetime_of,
 )
-from podium.workloads.claims import claims_for
+from podium.workloads.claims import claims_for, default_storage_class, ephemeral_claims
 from podium.workloads.controllers import Controllers
 from podium.workloads.disruptions import Disruptions
 
@@ -55,6 +63,10 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     """How long a drain waits before it tries again to evict pods that a budget protects."""
     sample_every: float = 10.0
     """How often the state of the cluster is sampled."""
+    pods_stay: bool = False
+    """Whether pods run until the scheduler or an event removes them: no lifetime ends, and no taint evicts."""
+    names_stay: bool = False
+    """Whether a pod that replaces another has its name, instead of a name of its own as in a cluster."""
 
     def __post_init__(self) -> None:
         for name in ("recreate_after", "termination", "eviction_after", "drain_retry"):
@@ -91,7 +103,7 @@ class World:
     def settle_in(self) -> None:
         """Register the pods, nodes and budgets that exist at the beginning."""
         for pod in self.loop.pods.values():
-            life = self.history.arrived(pod.key, self.clock.now, lifetime_of(pod))
+            life = self.history.arrived(pod.key, self.clock.now, self._lifetime_of(pod))
             if pod.spec.node_name:
                 self.history.bound(pod.key, pod.spec.node_name, 0, self.clock.now)
                 self._begin(pod, life)
@@ -212,7 +224,7 @@ class World:
         for item in items:
             if isinstance(item, Pod):
                 self._note("create", pod=item.key)
-                self._create(item, lifetime_of(item))
+                self._create(item, self._lifetime_of(item))
             else:
                 self._report(EventType.UPDATE, item)
 
@@ -295,12 +307,25 @@ class World:
             pod, claims = claims_for(pod, self.loop.cluster.store.of(ResourceClaimTemplate).get)
             for claim in claims:
                 self._report(EventType.ADD, claim)
+        self._make_ephemeral_claims(pod)
         self._report(EventType.ADD, pod)
         self.controllers.note(pod)
         self.disruptions.on_pod_updated(pod, is_healthy=self._is_healthy(pod))
         if pod.spec.node_name:
             self.history.bound(pod.key, pod.spec.node_name, 0, self.clock.now)
             self._begin(pod, life)
+
+    def _make_ephemeral_claims(self, pod: Pod) -> None:
+        """Create the claims of generic ephemeral volumes, as their controller does for a new pod."""
+        if not self.surroundings.controllers or all(volume.ephemeral is None for volume in pod.spec.volumes):
+            return
+        store = self.loop.cluster.store
+        for claim in ephemeral_claims(pod, default_storage_class(store.of(StorageClass))):
+            if store.of(PersistentVolumeClaim).get(claim.name, claim.namespace) is None:
+                self._report(EventType.ADD, claim)
+
+    def _lifetime_of(self, pod: Pod) -> float | None:
+        return None if self.surroundings.pods_stay else lifetime_of(pod)
 
     def _update(self, pod: Pod) -> None:
         self._report(EventType.UPDATE, pod)
@@ -327,6 +352,8 @@ class World:
 
     def _recreate(self, pod: Pod, life: Life, after: float) -> None:
         new = self.controllers.replacement(pod) if self.surroundings.controllers else None
+        if new is not None and self.surroundings.names_stay:
+            new = replace(new, metadata=replace(new.metadata, name=pod.name))
         if new is not None:
             self._plan_creation(after, new, life.lifetime, pod)
 
@@ -353,6 +380,7 @@ class World:
         self.controllers.forget(pod)
         self._report(EventType.DELETE, pod)
         self._release_claims(pod)
+        self._delete_ephemeral_claims(pod)
 
     def _release_claims(self, pod: Pod) -> None:
         """Release the devices of a pod that ended, and delete the claims that were created for it."""
@@ -361,6 +389,15 @@ class World:
             self._report(EventType.UPDATE, after)
         for name in claim_names(pod):
             claim = store.of(ResourceClaim).get(name, pod.namespace)
+            if claim is not None and is_owned_by(claim, pod):
+                self._report(EventType.DELETE, claim)
+
+    def _delete_ephemeral_claims(self, pod: Pod) -> None:
+        """Delete the claims of the generic ephemeral volumes of a pod that ended, and with them their volumes."""
+        store = self.loop.cluster.store
+        for volume in pod.spec.volumes:
+            name = claim_name(pod, volume) if volume.ephemeral is not None else None
+            claim = store.of(PersistentVolumeClaim).get(name, pod.namespace) if name else None
             if claim is not None and is_owned_by(claim, pod):
                 self._report(EventType.DELETE, claim)
 
@@ -393,7 +430,7 @@ class World:
 
     def _on_node_deleted(self, node: Node) -> None:
         """Remove a node; the pods on it are lost."""
-        lost = self._on(node.name)
+        lost = sorted(self._on(node.name), key=lambda pod: pod.key)
         self.draining.pop(node.name, None)
         self._report(EventType.DELETE, node)
         for pod in lost:
@@ -446,7 +483,9 @@ class World:
         """Plan the eviction of a pod that does not tolerate its node's taints, unless an earlier one is planned."""
         cluster = self.loop.cluster
         taints = cluster.node(life.node).spec.taints if life.node in cluster.rows else []
-        seconds = seconds_tolerated(pod.spec.tolerations, taints, self.surroundings.eviction_after) if taints else None
+        seconds = None
+        if taints and not self.surroundings.pods_stay:
+            seconds = seconds_tolerated(pod.spec.tolerations, taints, self.surroundings.eviction_after)
         if seconds is None:
             self.leaving.pop(pod.key, None)
         elif self.leaving.get(pod.key, float("inf")) > self.clock.now + seconds:

@@ -17,7 +17,8 @@ from podium import answers
 from podium.answers.applied_scenario import AppliedScenario, configured, what_if
 from podium.answers.scenario import documents_of
 from podium.answers.score_settings import NO_SETTINGS, with_settings
-from podium.engine import Scheduler, simulate
+from podium.answers.simulation import simulate
+from podium.engine import Scheduler
 from podium.engine.release import AnyRelease, Release, release_of
 from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError, PodiumError
@@ -79,7 +80,8 @@ def _explain(question: questions.Explain, subject: Subject) -> Answered:
 def _simulate(question: questions.Simulate, subject: Subject) -> Answered:
     from podium.present.html_reports import simulation_page
 
-    found = simulate(subject.cluster, **_options(question, subject), assume_volumes=question.assume_volumes)
+    options = {**_options(question, subject), "assume_volumes": question.assume_volumes}
+    found = simulate(subject.cluster, **options, preempt=question.preempt)
     return Answered(simulation_report.to_document(found), lambda: simulation_page(found))
 
 

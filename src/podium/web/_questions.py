@@ -135,6 +135,7 @@ class Simulate(Question):
     tie_break: ReleaseTieBreak = None
     seed: Seed = 0
     assume_volumes: AssumeVolumes = False
+    preempt: Annotated[bool, _about("Whether pods may evict others of a lower priority for room.")] = True
 
 
 class WhyNot(Question):

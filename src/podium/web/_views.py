@@ -14,7 +14,8 @@ import msgspec
 from podium.answers.applied_scenario import configured
 from podium.answers.moved_pods import ScoredPods, moved_pods, sample_of_pods
 from podium.answers.score_settings import NO_SETTINGS, ScoreSettings, with_settings
-from podium.engine import Scheduler, Usage, simulate
+from podium.answers.simulation import Usage, simulate
+from podium.engine import Scheduler
 from podium.engine.decision import Decision, ranking
 from podium.engine.release import OLD_RELEASES
 from podium.errors import InputError

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from builders import make_config, make_node, make_object, make_pod
+from builders import affinity, make_config, make_node, make_object, make_pod, pod_term
+from podium.answers.simulation import Placement, Simulation, simulate
 from podium.cluster import Cluster
-from podium.engine import Placement, Simulation, simulate
 from podium.framework import QueueSortPlugin, Registry
 from podium.model import Pod
 from podium.plugins import IN_TREE
@@ -176,3 +176,80 @@ def test_nothing_pending_fits() -> None:
 
     assert simulation.fits
     assert simulation.placements == ()
+
+
+OWNER = {"kind": "ReplicaSet", "name": "set"}
+
+
+def full(*more: Pod, **victim: Any) -> Cluster:
+    """Two nodes for one pod each, of which the first has a pod of low priority, and pods that wait."""
+    running = make_pod("low", node="a", priority=1, **{"owner": OWNER, **victim})
+    return Cluster.from_objects([make_node("a", pods=1), make_node("b", pods=1), running, *more])
+
+
+def whereabouts(simulation: Simulation) -> dict[str, str | None]:
+    return {placement.pod.name: placement.node for placement in simulation.placements}
+
+
+def test_a_pod_of_high_priority_preempts_others() -> None:
+    high = make_pod("high", priority=9, node_name="")
+    other = make_pod("other", priority=5)
+
+    found = simulate(full(high, other), tie_break="first")
+
+    assert whereabouts(found) == {"high": "b", "other": "a", "low": None}
+    (victim,) = found.preempted
+    assert (victim.pod.name, victim.preempted_by, victim.old_node, victim.is_lost) == (
+        "low",
+        "default/other",
+        "a",
+        False,
+    )
+    assert not found.fits
+    assert [placement.pod.name for placement in found.pending] == ["low"]
+
+
+def test_a_preempted_pod_goes_elsewhere_if_it_can() -> None:
+    pinned = make_pod("high", priority=9, node_selector={"kubernetes.io/hostname": "a"})
+    nodes = [make_node(name, pods=1, labels={"kubernetes.io/hostname": name}) for name in ("a", "b")]
+    low = make_pod("low", node="a", priority=1, owner=OWNER)
+
+    found = simulate(Cluster.from_objects([*nodes, low, pinned]), tie_break="first")
+
+    assert whereabouts(found) == {"high": "a", "low": "b"}
+    assert found.fits
+
+
+def test_nothing_is_preempted_if_that_is_left_out() -> None:
+    found = simulate(full(make_pod("high", priority=9), make_pod("other", priority=5)), preempt=False)
+
+    assert whereabouts(found) == {"high": "b", "other": None}
+    assert found.preempted == ()
+
+
+def test_a_victim_without_a_controller_is_lost() -> None:
+    found = simulate(full(make_pod("high", priority=9), make_pod("other", priority=5), owner=None))
+
+    (victim,) = found.preempted
+    assert victim.is_lost
+    assert victim.message == "no controller makes it again"
+    assert not found.fits
+
+
+def test_a_pod_is_tried_again_after_the_pod_that_it_waits_for() -> None:
+    follow = affinity(required=[pod_term("zone", {"app": "leader"})])
+    follower = make_pod("follower", priority=9, affinity=follow)
+    leader = make_pod("leader", labels={"app": "leader"})
+    nodes = [make_node(name, labels={"zone": name}) for name in ("a", "b")]
+
+    found = simulate(Cluster.from_objects([*nodes, follower, leader]), tie_break="first")
+
+    assert whereabouts(found) == {"follower": "a", "leader": "a"}
+
+
+def test_pods_that_end_make_room() -> None:
+    leaving = make_pod("leaving", node="n", deleted=True)
+
+    found = simulate(Cluster.from_objects([make_node("n", pods=1), leaving, make_pod("next")]))
+
+    assert whereabouts(found) == {"next": "n"}

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from builders import ZONE, make_node
 from csi_objects import DRIVER, make_csi_node
+from podium.answers.simulation import PlacedClaim, simulate
 from podium.cluster import Cluster
-from podium.engine import PlacedClaim, simulate
 from podium.model import CSINode, Object
 from storage_objects import bound, ephemeral, make_claim, make_class, make_volume, on_label, pod_with, uses
 

@@ -1,14 +1,15 @@
-"""Places all pending pods one after the other, and reports where each goes and how full the nodes are afterwards."""
+"""Places all pending pods as the scheduling loop does, and reports where each goes and how full the nodes get."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
+from podium.answers._at_rest import PodOutcome, RestingCluster, run_to_rest, without_preemption
 from podium.cluster import Cluster
 from podium.engine.group_decision import QueuedMembers, decide_group
 from podium.engine.scheduler import Config, Scheduler, SchedulerKeywords, SchedulerOptions
@@ -93,18 +94,25 @@ def _topology(class_name: str, node_name: str, cluster: Cluster) -> dict[str, st
     return {key: labels[key] for key in keys if key in labels}
 
 
+NOT_CREATED_AGAIN = "no controller makes it again"
 Amounts = Mapping[str, int]
 """Per resource, in milli-cpu, bytes or units."""
 
 
 class Placement(NamedTuple):
-    """Where a pod went; if it has no node, `message` says why."""
+    """Where a pod went; if it has no node, `message` says why. A preempted pod is created again and decided as well."""
 
     pod: Pod
     node: str | None
     message: str = ""
     failed_plugin: str = ""
     """The plugin that failed on the pod, which is why it went nowhere."""
+    preempted_by: str = ""
+    """The pod that preempted it, as namespace/name; empty for a pod that was pending."""
+    old_node: str | None = None
+    """The node that it lost, if it was preempted."""
+    is_lost: bool = False
+    """Whether it is gone for good: it was preempted, and no controller creates it again."""
 
     @property
     def workload(self) -> str:
@@ -121,7 +129,7 @@ class Usage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """Every pending pod in the order of deciding, and how full the nodes are before and after."""
+    """Every pending pod in the order of the queue, then the preempted pods; and how full nodes are before and after."""
 
     placements: tuple[Placement, ...]
     nodes: Mapping[str, Usage]
@@ -130,14 +138,21 @@ class Simulation:
     """The cluster with every pod placed that fits."""
     claims: tuple[PlacedClaim, ...] = ()
     """The claims of the pods placed, and the volumes they get."""
+    is_settled: bool = True
+    """Whether the cluster came to rest; if not, pods evict each other for ever, and this is a moment of that."""
 
     @property
     def placed(self) -> tuple[Placement, ...]:
         return tuple(placement for placement in self.placements if placement.node is not None)
 
     @property
+    def preempted(self) -> tuple[Placement, ...]:
+        """The pods that lost their node to a pod of higher priority."""
+        return tuple(placement for placement in self.placements if placement.preempted_by)
+
+    @property
     def pending(self) -> tuple[Placement, ...]:
-        """The pods that fit nowhere."""
+        """The pods that have no node at the end."""
         return tuple(placement for placement in self.placements if placement.node is None)
 
     @property
@@ -180,17 +195,49 @@ def simulate(
     pods: Iterable[Pod] | None = None,
     config: Config | SchedulerOptions = None,
     *,
+    preempt: bool = True,
     messages: bool = True,
     on_decided: Callable[[Placement], object] = lambda placement: None,
     **keywords: Unpack[SchedulerKeywords],
 ) -> Simulation:
-    """Decide pending pods one after the other, each on the cluster with the earlier ones placed; `cluster` itself does
-    not change.
+    """Schedule pending pods until nothing changes any more; `cluster` itself does not change.
 
     `pods` defaults to the cluster's pending pods. They are decided in the order of the profile's QueueSort: by
-    priority, then creation, then input order. Pods of workloads exist only after `expand_workloads` has added them.
-    Without `messages`, no reasons are collected for pods that fit nowhere, which saves time. `on_decided` is called
-    with each placement. `keywords` are those of `Scheduler`: registry, release, tie_break ...
+    priority, then creation, then input order. A pod that fits nowhere preempts others if that helps, unless `preempt`
+    is off, and is tried again when something happens that may help it. Preempted pods are created again and wait behind
+    the others. Pods of workloads exist only after `expand_workloads` has added them. Without `messages`, no reasons are
+    collected for pods that fit nowhere, which saves time. `on_decided` is called with each placement, a pod that does
+    not fit at first included. `keywords` are those of `Scheduler`: registry, release, tie_break ...
+    """
+    options = SchedulerOptions.of(config, **keywords)
+    waiting = list(cluster.pending.values() if pods is None else pods)
+    if not _needs_loop(options):
+        found = place_in_order(cluster, waiting, options, messages=False, on_decided=on_decided, until_one_fails=True)
+        if found.fits:
+            return found
+    return _run(cluster, waiting, options, preempt=preempt, messages=messages)
+
+
+def _needs_loop(options: SchedulerOptions) -> bool:
+    """Whether placing pods in order may differ from the loop even if all fit, or asks extenders twice."""
+    with closing(Scheduler(Cluster(), options)) as scheduler:
+        return bool(scheduler.extenders or any(each.permit for each in scheduler.frameworks.values()))
+
+
+def place_in_order(
+    cluster: Cluster,
+    pods: Iterable[Pod] | None = None,
+    config: Config | SchedulerOptions = None,
+    *,
+    messages: bool = True,
+    until_one_fails: bool = False,
+    on_decided: Callable[[Placement], object] = lambda placement: None,
+    **keywords: Unpack[SchedulerKeywords],
+) -> Simulation:
+    """Decide pending pods once each, in queue order, each on the cluster with the earlier ones placed.
+
+    Nothing is preempted, and no pod is tried again. If all fit, that is what the loop does. The arguments are those of
+    `simulate`; with `until_one_fails`, it ends with the first pod that does not fit.
     """
     cluster = cluster.fork()
     waiting = list(cluster.pending.values() if pods is None else pods)
@@ -205,15 +252,54 @@ def simulate(
             placements += made
             for placement in made:
                 on_decided(placement)
+            if until_one_fails and any(placement.node is None for placement in made):
+                break
     return simulation_of(placements, before, cluster)
 
 
-def simulation_of(placements: Sequence[Placement], before: Mapping[str, Amounts], cluster: Cluster) -> Simulation:
+def _run(
+    cluster: Cluster, pods: Sequence[Pod], options: SchedulerOptions, *, preempt: bool, messages: bool
+) -> Simulation:
+    """Let the loop place the pods."""
+    at_first, cluster = cluster, cluster.fork()
+    for pod in pods:
+        if pod.key not in cluster.pending:
+            cluster.add(pod)
+    chosen = options if preempt else without_preemption(options)
+    with closing(Scheduler(Cluster(), options)) as scheduler:
+        ordered = in_queue_order(pods, scheduler)
+    with run_to_rest(cluster, chosen, waiting=ordered) as resting:
+        waited = [_placement(pod, resting.pods[pod.key], resting, messages=messages) for pod in ordered]
+        known = {pod.key for pod in ordered}
+        others = [(at_first.find_pod(key), found) for key, found in resting.pods.items() if key not in known]
+        displaced = [_placement(pod[0], found, resting, messages=messages) for pod, found in others if pod is not None]
+        return simulation_of([*waited, *displaced], requested_by_node(at_first), cluster, is_settled=resting.is_settled)
+
+
+def _placement(pod: Pod, outcome: PodOutcome, resting: RestingCluster, *, messages: bool) -> Placement:
+    old_node, by = outcome.old_node or None, outcome.preempted_by
+    if outcome.pod is None:
+        return Placement(pod, None, NOT_CREATED_AGAIN, preempted_by=by, old_node=old_node, is_lost=True)
+    message, plugin = "", ""
+    if outcome.node is None and messages:
+        message, plugin = resting.why_pending(outcome.pod)
+    return Placement(pod, outcome.node, message, plugin, by, old_node)
+
+
+def simulation_of(
+    placements: Sequence[Placement], before: Mapping[str, Amounts], cluster: Cluster, *, is_settled: bool = True
+) -> Simulation:
     """Summarise placements on a cluster that has them; `before` is what was requested from each node."""
     allocatable, after = _amounts(cluster, cluster.columns.allocatable), requested_by_node(cluster)
     nodes = {name: Usage(allocatable[name], before[name], after[name]) for name in sorted(allocatable)}
     placed = ((placement.pod, placement.node) for placement in placements if placement.node is not None)
-    return Simulation(tuple(placements), nodes, cluster, placed_claims(cluster, placed))
+    return Simulation(tuple(placements), nodes, cluster, placed_claims(cluster, placed), is_settled)
+
+
+def with_usage_before(simulation: Simulation, before: Mapping[str, Amounts]) -> Simulation:
+    """The simulation with other amounts as what was requested from each node before."""
+    nodes = {name: usage._replace(before=before[name]) for name, usage in simulation.nodes.items()}
+    return replace(simulation, nodes=nodes)
 
 
 def _decide(pod: Pod, scheduler: Scheduler, *, messages: bool) -> Placement:

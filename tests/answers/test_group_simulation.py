@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from builders import make_node, make_pod
+from loop.driving import Driver
+from pod_group_objects import RELEASE, WITH_PLACEMENTS, make_group, make_member
+from podium.answers.simulation import place_in_order, simulate
 from podium.cluster import Cluster
 from podium.engine import Scheduler
-from podium.engine.simulation import simulate
 from podium.errors import InputError
 from podium.model import Object, Pod
-from tests.builders import make_node, make_pod
-from tests.loop.driving import Driver
-from tests.pod_group_objects import RELEASE, WITH_PLACEMENTS, make_group, make_member
 
 
 def placed(objects: list[Object], **options: Any) -> dict[str, str | None]:
-    simulation = simulate(Cluster.from_objects(objects), tie_break="first", **options)
+    simulation = place_in_order(Cluster.from_objects(objects), tie_break="first", **options)
     return {placement.pod.name: placement.node for placement in simulation.placements}
 
 
@@ -68,6 +68,8 @@ def clusters(draw: st.DrawFn) -> list[Object]:
 @given(clusters(), st.sampled_from([RELEASE, WITH_PLACEMENTS]))
 def test_the_loop_and_simulate_agree_with_and_without_kept_results(objects: list[Object], release: Any) -> None:
     expected = placed(objects, release=release)
+    at_rest = simulate(Cluster.from_objects(objects), tie_break="first", release=release)
+    assert {placement.pod.name: placement.node for placement in at_rest.placements} == expected
     assert placed(objects, release=release, equivalence_cache=False) == expected
     others = [item for item in objects if not isinstance(item, Pod)]
     for equivalence_cache in (True, False):
