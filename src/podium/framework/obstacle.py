@@ -24,6 +24,7 @@ class SpecPart(StrEnum):
     SPREAD = "spread"
     VOLUME = "volume"
     PORT = "host port"
+    DEVICES = "devices"
 
 
 @dataclass(frozen=True, slots=True)
