@@ -149,7 +149,7 @@ def _is_not(names: Collection[str]) -> str:
     return "is not" if len(names) == 1 else "are not"
 
 
-_ADVICE = "as in a cluster without them; --assume-volumes ignores storage"
+_AS_THERE = "as in a cluster without them"
 
 
 def missing_storage(objects: Iterable[Object]) -> list[str]:
@@ -190,7 +190,7 @@ def _claims_of_pods(objects: list[Object]) -> _Users:
 def _missing_claims(users: dict[str, Pod], known: Collection[str]) -> Iterator[str]:
     missing = [key for key in users if key not in known]
     if missing:
-        such = f"pods that use them, such as {users[missing[0]].key}, fit on no node, {_ADVICE}"
+        such = f"pods that use them, such as {users[missing[0]].key}, fit on no node, {_AS_THERE}"
         if not known:
             yield f"no PersistentVolumeClaims in the input: {counted(len(missing), 'claim')} missing; {such}"
         else:
@@ -202,7 +202,7 @@ def _missing_volumes(used: list[PersistentVolumeClaim], known: Collection[str]) 
     if lost:
         such = (
             f"{counted(len(lost), 'bound claim')}, such as {lost[0].key}, without a volume; pods that use them fit on "
-            f"no node, {_ADVICE}"
+            f"no node, {_AS_THERE}"
         )
         if not known:
             yield f"no PersistentVolumes in the input: {such}"
@@ -221,7 +221,7 @@ def _missing_classes(used: list[PersistentVolumeClaim], known: Collection[str]) 
     if lost:
         such = (
             f"{counted(len(lost), 'unbound claim')}, such as {lost[0].key}, cannot be bound; pods that use them fit on "
-            f"no node, {_ADVICE}"
+            f"no node, {_AS_THERE}"
         )
         if not known:
             yield f"no StorageClasses in the input: {such}"
