@@ -26,7 +26,7 @@ from podium.engine.select import First, Sampling, TieBreak, tie_break
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, CycleState, Framework, Registry, Status
 from podium.framework.plugin import NOTHING, PLUGIN_FAULTS
-from podium.model import Pod
+from podium.model import Pod, PodGroup
 from podium.plugins import IN_TREE
 
 
@@ -154,6 +154,13 @@ class Scheduler:
             wanted = pod.spec.scheduler_name
             raise InputError(f"pod {pod.key}: no profile for scheduler name {wanted!r}; the configuration has {known}")
         return framework
+
+    def group_of(self, pod: Pod) -> PodGroup | None:
+        """The PodGroup that the pod is scheduled with; None if it is scheduled alone, or its group does not exist."""
+        named = pod.spec.scheduling_group
+        if named is None or not self._rules.pod_groups:
+            return None
+        return self.cluster.store.of(PodGroup).get(named.pod_group_name, pod.namespace)
 
     # -- deciding --------------------------------------------------------------------------------------------------
 
@@ -287,6 +294,11 @@ class Scheduler:
             raise InputError(f"pod {attempt.pod.key}: there is no node to put it on")
         with PLUGIN_FAULTS:
             return self._put(attempt.evaluation, self.cluster.rows[attempt.node])
+
+    def settle(self, attempt: Attempt) -> None:
+        """Treat the assumed pod of an attempt as bound."""
+        assert attempt.evaluation is not None, "assume has checked it"
+        self._settle(attempt.evaluation, attempt.node or "")
 
     def take_back(self, attempt: Attempt) -> None:
         """Undo `assume`: the pod waits again, and is nominated to the node that its status names."""
@@ -535,6 +547,11 @@ class Scheduler:
             extended = ExtenderRound(self.extenders, pod, self.setup.rules)
         framework = self.framework_of(pod)
         if member_of is None:
+            group = self.group_of(pod)
+            if group is not None:
+                raise InputError(
+                    f"pod {pod.key}: {self._rules.release} decides it with its PodGroup {group.key}, not alone"
+                )
             self._check_queue(pod, framework)
         if not self.cluster.node_count:
             return None, extended
@@ -559,6 +576,10 @@ class Scheduler:
         if self.extenders:
             extended.filter(evaluation)
         return evaluation, extended
+
+    def check_queue(self, pod: Pod) -> None:
+        """PluginError if a plugin keeps the pod out of the queue."""
+        self._check_queue(pod, self.framework_of(pod))
 
     def _check_queue(self, pod: Pod, framework: Framework) -> None:
         for plugin in framework.pre_enqueue:
