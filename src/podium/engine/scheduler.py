@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
-from podium.cluster import Cluster
+from podium.cluster import Cluster, PodInfo
 from podium.cluster.columns import NO_ROWS, Ints
 from podium.config import STORAGE_PLUGINS, ignoring
 from podium.engine._evaluation import NO_EXTENDERS, Evaluation, ExtenderRound
@@ -335,6 +335,11 @@ class Scheduler:
         """The result of `diagnose` for a pod that is known to fit nowhere now; None if that is not known."""
         failed = self._failed.find(pod) if self._failed else None
         return failed.diagnosis if failed else None
+
+    def kind_of(self, info: PodInfo, profile: str) -> Hashable:
+        """Equal for pods of a profile that fit, or do not fit, alike as long as the filters that run stay the same."""
+        plans = self._plans.get(profile)
+        return info if plans is None or self.extenders else plans.kind_of(info)
 
     def save(self) -> tuple[Any, ...]:
         """The state besides the cluster that later choices depend on; pass it to `restore`."""
