@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from podium.answers.explanation import explain_pod
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.config.plugin_args import VolumeBindingArgs
@@ -39,7 +40,7 @@ from podium.plugins.default_binder import BINDER, DefaultBinder
 from podium.plugins.default_preemption import DefaultPreemption
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.storage.volume_binding import VolumeBinding
-from podium.present.explanation import explain_pod, to_document
+from podium.present.explanation import to_document
 
 logger = logging.getLogger("podium.live")
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from podium import answers
 from podium.answers.applied_scenario import AppliedScenario, configured, what_if
+from podium.answers.explanation import explain_pod
 from podium.answers.fix_steps import fix_of
 from podium.answers.scenario import documents_of
 from podium.answers.score_settings import NO_SETTINGS, with_settings
@@ -75,7 +76,7 @@ def _explain(question: questions.Explain, subject: Subject) -> Answered:
         )
         options["config"] = configured(document, subject.release, subject.registry, "the other weights")
     with closing(Scheduler(subject.cluster, **options, assume_volumes=question.assume_volumes)) as scheduler:
-        explained = explanation_report.explain_pod(scheduler, pod, question.profile, preempt=question.preempt)
+        explained = explain_pod(scheduler, pod, question.profile, preempt=question.preempt)
     return Answered(explanation_report.to_document(explained), lambda: explanation_page(explained))
 
 
