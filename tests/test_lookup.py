@@ -164,6 +164,18 @@ def test_a_kind_chooses_between_a_pod_and_a_workload_of_the_same_name() -> None:
     assert find_pod(INPUT, "job/job", None).pod.key.startswith("shop/job-")
 
 
+def test_the_jobs_of_a_cron_job_are_one_workload() -> None:
+    reference = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "report", "uid": "r", "controller": True}
+    jobs = [workload("Job", f"report-{number}", completions=1) for number in (1, 2)]
+    for job in jobs:
+        job["metadata"]["ownerReferences"] = [reference]
+    pods = [
+        pod(f"report-{number}-x", owner=f"Job/report-{number}", node="n" if number == 1 else "") for number in (1, 2)
+    ]
+
+    assert find_pod(objects(*jobs, *pods), "cronjob/report", "shop").pod.name == "report-2-x"
+
+
 def test_the_pod_that_a_workload_would_make() -> None:
     api, asleep = find_pod(INPUT, "deploy/api", None), find_pod(INPUT, "asleep", None)
 

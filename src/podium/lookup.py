@@ -192,9 +192,10 @@ def _first_of_workload(objects: Objects, name: str, namespace: str | None, kind:
             of, _, found = workload_of(owned_as(pod, job)).partition("/")
         if found != name or pod.finished or (kind and of != kind):
             continue
-        known = first.setdefault((pod.namespace, workload), pod)
+        # The Jobs of a CronJob are one workload.
+        known = first.setdefault((pod.namespace, f"{of}/{found}"), pod)
         if known.spec.node_name and not pod.spec.node_name:
-            first[pod.namespace, workload] = pod
+            first[pod.namespace, f"{of}/{found}"] = pod
     return list(first.values())
 
 

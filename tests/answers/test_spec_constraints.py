@@ -8,6 +8,7 @@ import pytest
 
 from answers.losing import failed, nodes, web
 from builders import HOSTNAME, ZONE, affinity, make_config, make_object, pod_term, spread
+from device_objects import gpus, make_claim, make_class, using
 from podium.answers import Fate
 from podium.cluster import Nodes
 from podium.framework import CycleState, PreFilterPlugin, PreFilterResult, Registry
@@ -107,4 +108,38 @@ def test_two_pins_hold_a_pod_that_neither_holds_alone() -> None:
     both: dict[str, Any] = {"node_selector": {HOSTNAME: "a1"}, **CLAIM}
     (pod,) = failed(*nodes("a1 b1"), *storage(), web("w", "a1", **both)).of(Fate.PENDING)
 
-    assert [(pin.kind, pin.alone) for pin in pod.constraints] == [("node affinity", False)]
+    assert [(pin.kind, pin.alone) for pin in pod.constraints] == [("node affinity", False), ("volume", False)]
+
+
+def test_a_constraint_is_named_even_if_another_filter_rejects_first() -> None:
+    found = failed(*nodes("a1 b1 b2", cpu="4"), *storage(), web("data", "a1", cpu="3", **CLAIM), *full("b1 b2"))
+
+    (pinned,) = [pod for pod in found.pods if pod.pod == "default/data"]
+    assert "Insufficient cpu" in pinned.reason
+    assert [(each.kind, each.what, each.nodes, each.alone) for each in pinned.constraints] == [
+        ("volume", f"{ZONE} In a", 2, False)
+    ]
+
+
+def test_every_constraint_is_named() -> None:
+    pinned = web("data", "a1", cpu="3", node_selector={HOSTNAME: "a1"}, **CLAIM)
+
+    found = failed(*nodes("a1 b1 b2", cpu="4"), *storage(), pinned)
+
+    assert {each.kind: each.nodes for each in found.pods[0].constraints} == {"node affinity": 2, "volume": 2}
+
+
+def full(names: str) -> list[Pod]:
+    """Pods of a high priority that leave no room on nodes."""
+    return [web(f"full-{name}", name, cpu="4", priority=9) for name in names.split()]
+
+
+def test_devices_are_named() -> None:
+    devices = [make_class(), gpus("a1", 1), make_claim("gpu", namespace="default")]
+    pod = web("w", "a1", resource_claims=using("gpu"))
+
+    (found,) = failed(*nodes("a1 b1"), *devices, pod).of(Fate.PENDING)
+
+    assert [(pin.kind, pin.what, pin.nodes, pin.alone) for pin in found.constraints] == [
+        ("devices", "claim c0", 1, True)
+    ]

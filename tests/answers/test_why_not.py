@@ -434,3 +434,24 @@ def test_suggestions_count_as_the_release_does(case: str) -> None:
     release, objects, pod, suggested = OF_A_RELEASE[case]
     answer = why_not(Cluster.from_objects(objects), pod, "a1", release=release)
     assert set(texts(answer)) == suggested
+
+
+FACTS = (
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "kubernetes.io/hostname",
+    "kubernetes.io/arch",
+    "kubernetes.io/os",
+)
+
+
+@pytest.mark.parametrize("key", FACTS)
+def test_it_never_suggests_to_change_what_or_where_a_node_is(key: str) -> None:
+    nodes = [make_node("a", labels={key: "one"}), make_node("b", labels={key: "two"}), make_node("c")]
+    pod = make_pod("web", node_selector={key: "one"})
+    cluster = Cluster.from_objects([*nodes, pod])
+
+    for name in ("b", "c"):
+        found = [change.kind for each in why_not(cluster, pod, name).suggestions for change in each.changes]
+        assert found
+        assert "label-node" not in found

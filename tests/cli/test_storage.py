@@ -84,3 +84,12 @@ def test_storage_can_be_ignored_over_time(tmp_path: Path) -> None:
 
     assert run("simulate", "-f", cluster, "--timeline", events).exit_code == 1
     assert run("simulate", "-f", cluster, "--timeline", events, "--assume-volumes").exit_code == 0
+
+
+def test_only_commands_that_can_ignore_storage_recommend_it(tmp_path: Path) -> None:
+    cluster = written(tmp_path / "c.json", *LOST)
+
+    for command, advises in ((("simulate",), True), (("explain", "web"), True), (("drain", "n1"), False)):
+        warning = run(*command, "-f", cluster).stderr
+        assert "no PersistentVolumes in the input" in warning
+        assert ("--assume-volumes" in warning) == advises

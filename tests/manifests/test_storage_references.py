@@ -10,7 +10,7 @@ from podium.workloads import expand_workloads
 
 from .objects import Fields, doc, names
 
-TAIL = "fit on no node, as in a cluster without them; --assume-volumes ignores storage"
+TAIL = "fit on no node, as in a cluster without them"
 
 
 def using(claim: str, pod: str = "web", **fields: Any) -> Fields:

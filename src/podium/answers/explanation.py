@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
+from podium.answers.group_outlook import GroupOutlook, group_outlook
 from podium.answers.score_formulas import ScoreFormula, score_formulas
 from podium.answers.shown_result import ShownResult
 from podium.config.profiles import check_profile
@@ -36,6 +37,13 @@ class Explained(ShownResult):
     """A sentence about the claim that keeps the pod from every node; empty if there is none."""
     formulas: Formulas = field(default_factory=lambda: NO_FORMULAS)
     """Per node that was asked for and scored, how its scores come about."""
+    group: GroupOutlook | None = None
+    """How far the pod's PodGroup gets, if it is scheduled with one."""
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether the pod gets a node: it fits, and so does its group."""
+        return self.decision.node is not None and (self.group is None or self.group.fits)
 
 
 def no_nodes(decision: Decision) -> Sequence[str]:
@@ -67,9 +75,16 @@ def explain_pod(
     with scheduler.cluster.without(pod) as unbound:
         if profile is not None:
             unbound = replace(unbound, spec=replace(unbound.spec, scheduler_name=profile))
-        decision = scheduler.decide(unbound, preempt=preempt)
+        group = scheduler.group_of(unbound)
+        outlook = None if group is None else group_outlook(group, unbound, scheduler)
+        decision = scheduler.decide(unbound, preempt=preempt) if outlook is None else outlook.decision
         if decision.error:
-            return Explained(decision, pod.spec.node_name)
+            return Explained(decision, pod.spec.node_name, group=outlook)
+        if outlook is not None:
+            obstacles = scheduler.framework_of(unbound).obstacles(
+                RejectedNodes(unbound, decision.rejected, scheduler.cluster)
+            )
+            return Explained(decision, pod.spec.node_name, obstacles, group=outlook)
         return Explained(
             decision,
             pod.spec.node_name,

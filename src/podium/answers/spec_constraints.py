@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from dataclasses import replace as replace_data
 from typing import Any
 
 from msgspec.structs import replace
 
 from podium.cluster import Cluster
+from podium.config import ignoring
 from podium.engine import Decision, Scheduler
-from podium.framework import Framework
+from podium.framework import Framework, Plugin, PodView
+from podium.framework.fast_paths import ForSomePods
 from podium.framework.obstacle import SpecPart
 from podium.model import Pod
 from podium.model.meta import NodeSelectorTerm
@@ -28,7 +32,7 @@ class SpecConstraint:
     what: str
     """The constraint in words."""
     nodes: int
-    """How many nodes it rules out that no earlier constraint did."""
+    """How many nodes it rules out, whatever else rules them out."""
     alone: bool
     """Whether the pod would fit without it."""
 
@@ -39,16 +43,30 @@ class SpecConstraint:
 def spec_constraints(scheduler: Scheduler, pod: Pod) -> tuple[SpecConstraint, ...]:
     """The constraints that keep a pending pod from nodes, the one that rules out most nodes first.
 
-    Free resources and taints are not constraints of the pod: the scheduler's message names them.
+    Each is found whatever else rules out the same nodes. Free resources and taints are not constraints of the pod: the
+    scheduler's message names them.
     """
-    decision = scheduler.decide(pod)
-    counts = Counter(part for parts in _rejecting(decision, scheduler.framework_of(pod)) for part in parts)
+    counts = Counter(part for parts in _ruled_out(scheduler, pod) for part in parts)
     found = []
     for part, nodes in counts.most_common():
         lift = _LIFTS.get(part)
         alone = lift is not None and scheduler.decide(replace(pod, spec=lift(pod.spec))).node is not None
         found.append(SpecConstraint(part.value, _WORDS[part](pod, scheduler.cluster), nodes, alone))
     return tuple(found)
+
+
+def _ruled_out(scheduler: Scheduler, pod: Pod) -> Iterator[Iterable[SpecPart]]:
+    """The parts of the spec that rule out nodes, once for each node; each filter is asked without the others."""
+    framework, info = scheduler.framework_of(pod), scheduler.cluster.info_of(pod)
+    filters = {plugin.name: plugin for plugin in (*framework.pre_filter, *framework.filter)}
+    for name, plugin in filters.items():
+        names_parts = plugin.constraint is not None or type(plugin).constraint_of is not Plugin.constraint_of
+        is_concerned = not isinstance(plugin, ForSomePods) or plugin.concerns(PodView(info), scheduler.cluster)
+        if not names_parts or not is_concerned:
+            continue
+        config = ignoring(scheduler.config, filters.keys() - {name})
+        with closing(Scheduler(scheduler.cluster, replace_data(scheduler.options, config=config))) as alone:
+            yield from _rejecting(alone.decide(pod), framework)
 
 
 def _rejecting(decision: Decision, framework: Framework) -> Iterator[Iterable[SpecPart]]:
@@ -77,6 +95,11 @@ def _without_ports(spec: PodSpec) -> PodSpec:
     return replace(spec, containers=containers)
 
 
+def _without_claims(spec: PodSpec) -> PodSpec:
+    containers = [replace(each, resources=replace(each.resources, claims=[])) for each in spec.containers]
+    return replace(spec, resource_claims=[], containers=containers)
+
+
 _LIFTS: dict[SpecPart, Callable[[PodSpec], PodSpec]] = {
     SpecPart.NODE_AFFINITY: lambda spec: replace(_without(spec, "node_affinity"), node_selector=None),
     SpecPart.AFFINITY: lambda spec: _without(spec, "pod_affinity"),
@@ -84,6 +107,7 @@ _LIFTS: dict[SpecPart, Callable[[PodSpec], PodSpec]] = {
     SpecPart.SPREAD: lambda spec: replace(spec, topology_spread_constraints=[]),
     SpecPart.VOLUME: lambda spec: replace(spec, volumes=[]),
     SpecPart.PORT: _without_ports,
+    SpecPart.DEVICES: _without_claims,
 }
 
 
@@ -149,6 +173,10 @@ def _ports(pod: Pod, cluster: Cluster) -> str:
     return ", ".join(f"{port.host_port}/{port.protocol}" for port in ports)
 
 
+def _devices(pod: Pod, cluster: Cluster) -> str:
+    return ", ".join(f"claim {claim.name}" for claim in pod.spec.resource_claims) or "extended resources"
+
+
 _WORDS: dict[SpecPart, Callable[[Pod, Cluster], str]] = {
     SpecPart.NODE_AFFINITY: _node_affinity,
     SpecPart.AFFINITY: _pod_affinity("pod_affinity"),
@@ -157,4 +185,5 @@ _WORDS: dict[SpecPart, Callable[[Pod, Cluster], str]] = {
     SpecPart.SPREAD: _spread,
     SpecPart.VOLUME: _volumes,
     SpecPart.PORT: _ports,
+    SpecPart.DEVICES: _devices,
 }

@@ -99,7 +99,7 @@ def explain(
         show(explained, output, settings.release, every_node=every_node, per_node=per_node)
     if error:
         raise InputError(f"pod {found.key} cannot be decided: {error}")
-    return 0 if explained.decision.node is not None else 1
+    return 0 if explained.is_placed else 1
 
 
 def _which_pod(siblings: Sequence[Pod]) -> str:

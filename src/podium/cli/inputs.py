@@ -168,13 +168,18 @@ def _note_short_names(objects: Objects) -> None:
     NODE_DOMAIN.set(common_domain([node.name for node in objects.of(Node)]))
 
 
-def mention(objects: Objects, source: Source, *, assume_volumes: bool = False) -> None:
-    """Print the warnings of loading; with `assume_volumes`, missing storage is not mentioned."""
+def mention(objects: Objects, source: Source, *, assume_volumes: bool | None = None) -> None:
+    """Print the warnings of loading; with `assume_volumes`, missing storage is not mentioned.
+
+    It is None if the command has no such option, which is then not recommended.
+    """
     from podium.manifests import missing_storage
     from podium.wording import counted
 
-    of_no_matter = missing_storage(objects) if assume_volumes else []
-    _warn_of([warning for warning in objects.warnings if warning not in of_no_matter], source)
+    about_storage = missing_storage(objects) if assume_volumes is not None else []
+    warnings = [warning for warning in objects.warnings if not assume_volumes or warning not in about_storage]
+    advised = [f"{each}; --assume-volumes ignores storage" if each in about_storage else each for each in warnings]
+    _warn_of(advised, source)
     if source.verbose:
         mention_ignored(f"{counted(len(objects), 'object')} read", objects.ignored)
 

@@ -25,6 +25,7 @@ class SpecPart(StrEnum):
     SPREAD = "spread"
     VOLUME = "volume"
     PORT = "host port"
+    DEVICES = "devices"
 
 
 @dataclass(frozen=True, slots=True)

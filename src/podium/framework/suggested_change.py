@@ -13,7 +13,7 @@ from podium.cluster import Cluster
 from podium.config.types import KubeSchedulerConfiguration
 from podium.framework.status import Status
 from podium.model import ContainerImage, Node, Object, Pod, Taint, Toleration
-from podium.model.objects import HOSTNAME
+from podium.model.objects import BETA_REGION, BETA_ZONE, HOSTNAME, REGION, ZONE
 from podium.model.pod import ends_with_node
 from podium.model.resources import CPU
 from podium.model.selectors import uncordoned
@@ -114,8 +114,15 @@ def remove_taint(node: str, taint: Taint) -> Change:
     return Change("remove-taint", text, (f"node/{node}",), 1, lambda to: to.edit_node(node, edit))
 
 
-def label_node(node: str, labels: Mapping[str, str | None]) -> Change:
-    """Set labels of a node; a value of None removes the label."""
+_MACHINE = ("kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os")
+FACTS_ABOUT_THE_NODE = frozenset((ZONE, REGION, BETA_ZONE, BETA_REGION, HOSTNAME, *_MACHINE))
+"""Labels that say what and where a node is. Nobody sets them by hand: that would move no node."""
+
+
+def label_node(node: str, labels: Mapping[str, str | None]) -> Iterator[Change]:
+    """Set labels of a node; a value of None removes the label. No change if one of them is a fact about the node."""
+    if not FACTS_ABOUT_THE_NODE.isdisjoint(labels):
+        return
 
     def edit(before: Node) -> Node:
         merged = {**before.metadata.labels, **labels}
@@ -128,7 +135,7 @@ def label_node(node: str, labels: Mapping[str, str | None]) -> Change:
         *([f"label {node} {joined(given)}"] if given else []),
         *([f"remove the label {joined(taken)} from {node}"] if taken else []),
     ]
-    return Change("label-node", joined(parts), (f"node/{node}",), 1 + len(labels), lambda to: to.edit_node(node, edit))
+    yield Change("label-node", joined(parts), (f"node/{node}",), 1 + len(labels), lambda to: to.edit_node(node, edit))
 
 
 def missing_labels(cluster: Cluster, node: str, keys: Sequence[str]) -> Iterator[Change]:
@@ -137,9 +144,8 @@ def missing_labels(cluster: Cluster, node: str, keys: Sequence[str]) -> Iterator
     for key in dict.fromkeys(keys):
         if key not in labels:
             known = {cluster.node(name).metadata.labels.get(key) for name in cluster.rows} - {None}
-            values = [node] if key == HOSTNAME else sorted(str(each) for each in known)[:MOST_VALUES]
-            for value in values:
-                yield label_node(node, {key: value})
+            for value in sorted(str(each) for each in known)[:MOST_VALUES]:
+                yield from label_node(node, {key: value})
 
 
 def pull_image(node: str, image: str, size: int) -> Change:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,6 +21,7 @@ from podium.manifests.loading import assemble
 from podium.memory import collector_paused
 from podium.model import KINDS, Node, Object, Pod
 from podium.plugins.dynamic_resources.extended_resources import CLASS_PREFIX
+from podium.workloads.owners import HASH_LABEL
 
 IRREGULAR = {"CSIStorageCapacity": "csistoragecapacities"}
 """The plurals that do not just end in s or es."""
@@ -34,15 +35,16 @@ class Resource(NamedTuple):
     group: str
     """Empty for the core group."""
     plural: str
+    version: str = "v1"
 
     @property
     def path(self) -> str:
         """The path of the objects of all namespaces."""
-        return f"/apis/{self.group}/v1/{self.plural}" if self.group else f"/api/v1/{self.plural}"
+        return f"/{'apis' if self.group else 'api'}/{self.api_version}/{self.plural}"
 
     @property
     def api_version(self) -> str:
-        return f"{self.group}/v1" if self.group else "v1"
+        return f"{self.group}/{self.version}" if self.group else self.version
 
     def path_of(self, namespace: str, name: str) -> str:
         """The path of one object."""
@@ -57,7 +59,15 @@ def _plural(kind: str) -> str:
     return IRREGULAR.get(kind) or f"{name}{'es' if name.endswith('s') else 's'}"
 
 
-RESOURCES = {kind: Resource(kind, type_, GROUP_OF.get(kind, ""), _plural(kind)) for kind, type_ in KINDS.items()}
+VERSIONS = {"PodGroup": "v1beta1"}
+"""The versions of kinds that have no v1 yet."""
+OPTIONAL = frozenset(VERSIONS)
+"""Kinds that an API server does not serve by default: nothing is said about their absence."""
+
+RESOURCES = {
+    kind: Resource(kind, type_, GROUP_OF.get(kind, ""), _plural(kind), VERSIONS.get(kind, "v1"))
+    for kind, type_ in KINDS.items()
+}
 """Every kind that scheduling reads, by its name."""
 
 WORKLOADS = frozenset(("CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job"))
@@ -124,7 +134,8 @@ class Lists:
             except ApiError as error:
                 if error.code not in (403, 404) or resource.type in INDISPENSABLE:
                     raise
-                self.warnings.append(missing_kind(resource, error))
+                if is_worth_a_warning(resource, error):
+                    self.warnings.append(missing_kind(resource, error))
                 return []
 
     async def _decoded(self, resource: Resource) -> list[Object]:
@@ -144,6 +155,11 @@ class Lists:
             self._on_page(len(items))
         self.counts[resource.kind] = len(found)
         return found
+
+
+def is_worth_a_warning(resource: Resource, error: ApiError) -> bool:
+    """Whether a user should know that a kind cannot be read."""
+    return error.code != 404 or resource.kind not in OPTIONAL
 
 
 def missing_kind(resource: Resource, error: ApiError) -> str:
@@ -192,9 +208,10 @@ def dump(items: list[dict[str, Any]]) -> bytes:
 Word = Callable[[str], str]
 """Returns the word that replaces a name."""
 
-WELL_KNOWN_DOMAINS = ("kubernetes.io", "k8s.io")
+WELL_KNOWN_DOMAINS = ("kubernetes.io", "k8s.io", "karpenter.sh", "podium")
 KEPT_VALUES = frozenset(("kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"))
 """Label keys whose values reveal nothing about the user."""
+KEPT_KEYS = frozenset(("", HASH_LABEL))
 NAME_FIELDS = frozenset(
     (
         *("name", "namespace", "uid", "nodeName", "nominatedNodeName", "claimName", "volumeName", "generateName"),
@@ -227,26 +244,92 @@ _IMAGE = re.compile(r"(?P<name>.+?)(?::(?P<tag>[^:/@]+))?(?:@(?P<digest>.+))?")
 
 
 def anonymize(items: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The objects with replaced names; the same objects always get the same words."""
+    """The objects with replaced names; the same objects always get the same words.
+
+    Names that Kubernetes makes of others are made of their words, as answers tell owners and ordinals by them.
+    """
     items = list(items)
     found: dict[str, str] = {}
     for item in items:
-        _Rewriting(lambda name: found.setdefault(name, name)).object(item)
+        rewriting = _Rewriting(lambda name: found.setdefault(name, name))
+        rewriting.object(item)
+        for part in _parts_of_names(item):
+            rewriting.name(part)
     width = len(str(len(found)))
     words = {name: f"n{place:0{width}}" for place, name in enumerate(sorted(found))}
-    words |= _ephemeral_claims(items, words)
+    for item in items:
+        words |= _composed(item, _Rewriting(words.__getitem__))
+    words |= _claims_of_stateful_sets(items, _Rewriting(words.__getitem__))
+    for item in items:
+        words |= _claims_of_pod(item, _Rewriting(words.__getitem__))
     return [_Rewriting(words.__getitem__).object(item) for item in items]
 
 
-def _ephemeral_claims(items: Iterable[Mapping[str, Any]], words: Mapping[str, str]) -> dict[str, str]:
-    """The claims of generic ephemeral volumes, whose names must be made of their pod and volume."""
-    claims = {}
+def _controller(item: Mapping[str, Any]) -> tuple[str, str]:
+    """The kind and name of an object's controller; empty if it has none."""
+    for reference in item["metadata"].get("ownerReferences", ()):
+        if reference.get("controller"):
+            return reference.get("kind", ""), reference.get("name", "")
+    return "", ""
+
+
+def _hashed(item: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    """The name of a ReplicaSet, which is the object or owns it, and the two parts of it: Deployment and hash."""
+    kind, owner = _controller(item)
+    number = item["metadata"].get("labels", {}).get(HASH_LABEL, "")
+    name = item["metadata"]["name"] if item["kind"] == "ReplicaSet" else owner if kind == "ReplicaSet" else ""
+    deployment = name.removesuffix(f"-{number}")
+    return (name, deployment, number) if number and deployment not in ("", name) else None
+
+
+def _parts_of_names(item: Mapping[str, Any]) -> Iterator[str]:
+    """The names that are part of other names, and need not occur on their own."""
+    if hashed := _hashed(item):
+        yield hashed[1]
+
+
+def _composed(item: Mapping[str, Any], rewriting: _Rewriting) -> dict[str, str]:
+    """The words for ReplicaSets and pods of StatefulSets."""
+    if hashed := _hashed(item):
+        name, deployment, number = hashed
+        return {name: f"{rewriting.name(deployment)}-{rewriting.value(HASH_LABEL, number)}"}
+    kind, owner = _controller(item)
+    name, ordinal = item["metadata"]["name"], item["metadata"]["name"].removeprefix(f"{owner}-")
+    if item["kind"] == "Pod" and kind == "StatefulSet" and _NUMBER.fullmatch(ordinal):
+        return {name: f"{rewriting.name(owner)}-{ordinal}"}
+    return {}
+
+
+def _claims_of_stateful_sets(items: Iterable[Mapping[str, Any]], rewriting: _Rewriting) -> dict[str, str]:
+    """The words for claims of StatefulSets, which are named after volume, set and ordinal and outlive their pods."""
+    items = list(items)
+    prefixes = {}
     for item in items:
-        if item.get("kind") == "Pod":
-            pod = item["metadata"]["name"]
-            for volume in item.get("spec", {}).get("volumes", ()):
-                if "ephemeral" in volume:
-                    claims[f"{pod}-{volume['name']}"] = f"{words[pod]}-{words[volume['name']]}"
+        if item["kind"] == "StatefulSet":
+            own, name = item["metadata"]["name"], rewriting.name(item["metadata"]["name"])
+            for template in item.get("spec", {}).get("volumeClaimTemplates", ()):
+                volume = template["metadata"]["name"]
+                prefixes[f"{volume}-{own}"] = f"{rewriting.name(volume)}-{name}"
+    claims = [item["metadata"]["name"] for item in items if item["kind"] == "PersistentVolumeClaim"]
+    parts = [(claim, *claim.rpartition("-")[::2]) for claim in claims]
+    return {
+        claim: f"{prefixes[prefix]}-{ordinal}"
+        for claim, prefix, ordinal in parts
+        if prefix in prefixes and _NUMBER.fullmatch(ordinal)
+    }
+
+
+def _claims_of_pod(item: Mapping[str, Any], rewriting: _Rewriting) -> dict[str, str]:
+    """The words for a pod's own claims: of ephemeral volumes, and of a StatefulSet that is not in the input."""
+    if item["kind"] != "Pod":
+        return {}
+    pod, claims = item["metadata"]["name"], {}
+    for volume in item.get("spec", {}).get("volumes", ()):
+        name = volume["name"]
+        if "ephemeral" in volume:
+            claims[f"{pod}-{name}"] = f"{rewriting.name(pod)}-{rewriting.name(name)}"
+        elif volume.get("persistentVolumeClaim", {}).get("claimName") == f"{name}-{pod}":
+            claims[f"{name}-{pod}"] = f"{rewriting.name(name)}-{rewriting.name(pod)}"
     return claims
 
 
@@ -276,13 +359,13 @@ class _Rewriting:
 
     def _map(self, field: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         if field in LABEL_FIELDS | {"selector"} and not fields.keys() & SELECTOR_PARTS:
-            return {self._key(key): self._value(key, value) for key, value in fields.items()}
+            return {self._key(key): self.value(key, value) for key, value in fields.items()}
         if field == "annotations":
             return {key: self._annotation(key, value) for key, value in fields.items() if _is_well_known(key)}
         if field in RESOURCE_FIELDS and "name" not in fields:
             return {self._resource(name): self._field("", amount) for name, amount in fields.items()}
         if field == "disruptedPods":
-            return {self._name(name): when for name, when in fields.items()}
+            return {self.name(name): when for name, when in fields.items()}
         if "key" in fields:
             return self._requirement(fields)
         if field == "drivers":
@@ -292,20 +375,20 @@ class _Rewriting:
     def _requirement(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Rewrite something with a key: a line of a selector, a taint, a toleration."""
         key = fields["key"]
-        rewritten = {**fields, "key": self._name(key) if key == "metadata.name" else self._key(key)}
+        rewritten = {**fields, "key": self.name(key) if key == "metadata.name" else self._key(key)}
         if "values" in fields:
-            rewritten["values"] = [self._value(key, value) for value in fields["values"]]
+            rewritten["values"] = [self.value(key, value) for value in fields["values"]]
         if "value" in fields:
-            rewritten["value"] = self._value(key, fields["value"])
+            rewritten["value"] = self.value(key, fields["value"])
         return rewritten
 
     def _text(self, field: str, text: str) -> str:
         if field in KEY_FIELDS:
             return self._key(text)
         if field in NAME_FIELDS:
-            return self._name(text)
+            return self.name(text)
         if field in REQUEST_FIELDS:
-            return "/".join(map(self._name, text.split("/")))
+            return "/".join(map(self.name, text.split("/")))
         if field in DISK_FIELDS:
             return self._disk(text)
         if field in ("image", "names", "reference"):
@@ -313,24 +396,24 @@ class _Rewriting:
         return text
 
     def _key(self, key: str) -> str:
-        return key if not key or _is_well_known(key) else self._word(key)
+        return key if key in KEPT_KEYS or _is_well_known(key) else self._word(key)
 
-    def _value(self, key: str, value: str) -> str:
+    def value(self, key: str, value: str) -> str:
         if key in KEPT_VALUES or _NUMBER.fullmatch(value) or value in ("true", "false"):
             return value
-        return ZONES.join(map(self._name, value.split(ZONES))) if _is_well_known(key) else self._name(value)
+        return ZONES.join(map(self.name, value.split(ZONES))) if _is_well_known(key) else self.name(value)
 
     def _annotation(self, key: str, value: str) -> str:
         """Rewrite an annotation, which may name a node or a class."""
-        return self._name(value) if key.endswith(("/selected-node", "/storage-class", "/pod-claim-name")) else value
+        return self.name(value) if key.endswith(("/selected-node", "/storage-class", "/pod-claim-name")) else value
 
     def _resource(self, name: str) -> str:
         """A resource keeps its name, unless it is named after a device class."""
         if not name.startswith(CLASS_PREFIX):
             return name
-        return CLASS_PREFIX + self._name(name.removeprefix(CLASS_PREFIX))
+        return CLASS_PREFIX + self.name(name.removeprefix(CLASS_PREFIX))
 
-    def _name(self, name: str) -> str:
+    def name(self, name: str) -> str:
         return name if name in KEPT_NAMES else self._word(name)
 
     def _disk(self, text: str) -> str:
@@ -341,7 +424,7 @@ class _Rewriting:
     def _disk_part(self, part: str) -> str:
         if part in KEPT_PARTS:
             return part
-        return f"vol-{self._word(part)}" if part.startswith("vol-") else self._name(part)
+        return f"vol-{self._word(part)}" if part.startswith("vol-") else self.name(part)
 
     def _image(self, image: str) -> str:
         match = _IMAGE.fullmatch(image)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from podium.errors import InputError
 from podium.manifests._devices import FLAT_VERSIONS, from_flat_version, missing_claims, refused_fields
+from podium.manifests._pod_groups import V1_36, from_v1_36, missing_groups, other_schedulers
 from podium.manifests.apply import Applied, apply
 from podium.manifests.checks import check, invalid_name, refused_by_api_server
 from podium.manifests.decode import (
@@ -58,6 +59,7 @@ from podium.model import (
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
+    PodGroup,
     ReplicaSet,
     ReplicationController,
     StatefulSet,
@@ -87,6 +89,7 @@ def missing_references(objects: Iterable[Object]) -> list[str]:
         *_missing_owners(objects, pods),
         *missing_storage(objects),
         *missing_claims(objects, pods),
+        *missing_groups(objects, pods),
     ]
 
 
@@ -149,7 +152,7 @@ def _is_not(names: Collection[str]) -> str:
     return "is not" if len(names) == 1 else "are not"
 
 
-_ADVICE = "as in a cluster without them; --assume-volumes ignores storage"
+_AS_THERE = "as in a cluster without them"
 
 
 def missing_storage(objects: Iterable[Object]) -> list[str]:
@@ -190,7 +193,7 @@ def _claims_of_pods(objects: list[Object]) -> _Users:
 def _missing_claims(users: dict[str, Pod], known: Collection[str]) -> Iterator[str]:
     missing = [key for key in users if key not in known]
     if missing:
-        such = f"pods that use them, such as {users[missing[0]].key}, fit on no node, {_ADVICE}"
+        such = f"pods that use them, such as {users[missing[0]].key}, fit on no node, {_AS_THERE}"
         if not known:
             yield f"no PersistentVolumeClaims in the input: {counted(len(missing), 'claim')} missing; {such}"
         else:
@@ -202,7 +205,7 @@ def _missing_volumes(used: list[PersistentVolumeClaim], known: Collection[str]) 
     if lost:
         such = (
             f"{counted(len(lost), 'bound claim')}, such as {lost[0].key}, without a volume; pods that use them fit on "
-            f"no node, {_ADVICE}"
+            f"no node, {_AS_THERE}"
         )
         if not known:
             yield f"no PersistentVolumes in the input: {such}"
@@ -221,7 +224,7 @@ def _missing_classes(used: list[PersistentVolumeClaim], known: Collection[str]) 
     if lost:
         such = (
             f"{counted(len(lost), 'unbound claim')}, such as {lost[0].key}, cannot be bound; pods that use them fit on "
-            f"no node, {_ADVICE}"
+            f"no node, {_AS_THERE}"
         )
         if not known:
             yield f"no StorageClasses in the input: {such}"
@@ -324,7 +327,7 @@ def load(*sources: Source, strict: bool = False) -> Objects:
             raise InputError(_nothing_found(sources, loading.ignored))
         return assemble(
             objects,
-            [*loading.unknown, *loading.warnings],
+            [*loading.unknown, *loading.warnings, *other_schedulers(loading.other_groups)],
             ignored=loading.ignored,
             scheduler_config=loading.scheduler_config,
             unknown=loading.unknown,
@@ -349,6 +352,8 @@ def assemble(
     for position, obj in enumerate(objects):
         if type(obj) is Pod and obj.spec.priority is None:
             objects[position] = priorities.resolve(obj)
+        elif type(obj) is PodGroup and obj.spec.priority is None:
+            objects[position] = priorities.resolve_group(obj)
     return Objects(
         objects,
         warnings=[*warnings, *priorities.warnings, *missing_references(objects)],
@@ -391,6 +396,8 @@ class _Loading:
         self.warnings: list[str] = []
         self.unknown: list[str] = []
         self.ignored: Counter[str] = Counter()
+        self.other_groups: set[str] = set()
+        """The API groups of the ignored objects."""
         self.scheduler_config: object | None = None
         self.generated: Counter[tuple[str, str, str]] = Counter()
         self.seen: dict[tuple[str, str, str], _Seen] = {}
@@ -448,6 +455,8 @@ class _Loading:
             self._check_names(entry, value)
         if entry.api_version in FLAT_VERSIONS:
             entry = entry._replace(value=from_flat_version(entry.kind, plain(entry)))
+        if entry.kind == "PodGroup" and entry.api_version == V1_36:
+            entry = entry._replace(value=from_v1_36(plain(entry)))
         obj = decode(entry, kind)
         if not obj.metadata.name:
             obj = self._named(obj, entry)
@@ -515,6 +524,10 @@ class _Loading:
                 self._unknown(f"{entry.document.file}: {object_name(entry.kind, plain(entry))}: {problem}")
             # Some groups have kinds with names that scheduling reads in other groups: batch.volcano.sh has a Job.
             group = entry.api_version.rpartition("/")[0]
+            self.other_groups.add(group)
+            if entry.kind == "CompositePodGroup":
+                name = object_name(entry.kind, plain(entry))
+                self.warnings.append(f"{entry.document.file}: {name}: groups of groups are not modelled; left out")
             self.ignored[f"{entry.kind}.{group}" if entry.kind in KINDS else entry.kind] += 1
             return
         if self.configured_in:

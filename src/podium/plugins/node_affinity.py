@@ -222,7 +222,7 @@ def _label_fixes(rejected: RejectedPod, added: Sequence[NodeTerm] | None) -> Ite
         for more in enforced:
             unmet = [each for each in (*selected, *term, *more) if not each.matches(rejected.node_labels)]
             if unmet:
-                yield label_node(rejected.node, {each.key: value_for(each) for each in unmet})
+                yield from label_node(rejected.node, {each.key: value_for(each) for each in unmet})
 
 
 def _required(spec: PodSpec) -> NodeSelector | None:
@@ -303,4 +303,4 @@ def preference_fixes(pod: Pod, node: str, cluster: Cluster) -> Iterator[Change]:
         term = node_term(each.preference)
         unmet = [requirement for requirement in (term.labels if term else ()) if not requirement.matches(labels)]
         if unmet:
-            yield label_node(node, {requirement.key: value_for(requirement) for requirement in unmet})
+            yield from label_node(node, {requirement.key: value_for(requirement) for requirement in unmet})

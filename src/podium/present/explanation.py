@@ -414,7 +414,8 @@ def to_lines(
 def notes(explained: Explained) -> list[str]:
     """Sentences to add to the words of the decision."""
     about_claims = explained.about_claims or devices_given(explained.decision.details)
-    return [*filter(None, [about_claims]), *about_running(explained)]
+    about_group = explained.group.sentence if explained.group is not None else ""
+    return [*filter(None, [about_group, about_claims]), *about_running(explained)]
 
 
 def about_running(explained: Explained) -> list[str]:
@@ -442,6 +443,14 @@ def _ordinal(number: int) -> str:
     return f"{number:,}{ending}"
 
 
+def _group_document(explained: Explained) -> dict[str, Any] | None:
+    group = explained.group
+    if group is None:
+        return None
+    outlook = {"name": group.group, "fits": group.fits, "placed": group.placed, "needed": group.needed}
+    return {**outlook, "message": group.sentence}
+
+
 def to_document(explained: Explained) -> dict[str, Any]:
     """The decision as plain data, of kind Explanation."""
     decision, details = explained.decision, obstacle_texts(explained)
@@ -449,6 +458,7 @@ def to_document(explained: Explained) -> dict[str, Any]:
         "apiVersion": API_VERSION,
         "kind": "Explanation",
         **outcome_document(explained),
+        "podGroup": _group_document(explained),
         "devices": dict(decision.details.get("allocations", {})),
         "nodes": node_counts(decision),
         "preemption": preemption_document(decision),

@@ -416,4 +416,4 @@ class CheckNodeLabelPresence(_SameForAllPods):
         wanted: dict[str, str | None] = {key: "true" for key in self._labels.present_labels if key not in labels}
         wanted |= {key: None for key in self._labels.absent_labels if key in labels}
         if wanted:
-            yield label_node(rejected.node, wanted)
+            yield from label_node(rejected.node, wanted)

@@ -31,7 +31,7 @@ from podium.rules import NEWEST_RULES
 from podium.testing._plugin_run import ClusterChange, PluginResults, PluginRun, Samples, call
 
 MUST_DEFINE: dict[str, tuple[str, ...]] = {
-    "preEnqueue": ("pre_enqueue",),
+    "preEnqueue": ("pre_enqueue", "pre_enqueue_in"),
     "queueSort": ("sort_key",),
     "preFilter": ("pre_filter",),
     "filter": ("filter_node", "filter"),
@@ -90,9 +90,10 @@ def _check_class(plugin: type[Plugin]) -> None:
 
 
 def _check_queueing(plugin: Plugin, samples: Samples) -> None:
+    cluster = samples.cluster()
     for pod in samples.pods:
         if isinstance(plugin, PreEnqueuePlugin):
-            status = call(plugin.name, "pre_enqueue", plugin.pre_enqueue, pod)
+            status = call(plugin.name, "pre_enqueue", plugin.pre_enqueue_in, pod, cluster)
             if not isinstance(status, Status) or (status != SUCCESS and not status.code.rejects):
                 raise PluginError(plugin.name, f"returns {status!r} from pre_enqueue: use SUCCESS or a rejection")
     events = call(plugin.name, "events_to_register", plugin.events_to_register)

@@ -13,6 +13,7 @@ from device_objects import DRIVER, exactly, made, make_claim, make_class, make_s
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.model import DeviceTaintRule, Object, Pod, ResourceClaim, ResourceSlice
+from podium.plugins.dynamic_resources._device_search import DeviceSearch
 from podium.plugins.dynamic_resources._search_results import SearchResults
 from podium.plugins.dynamic_resources.devices_in_use import PendingAllocation
 
@@ -167,9 +168,9 @@ def test_rows_are_not_searched_again_unless_their_devices_changed(monkeypatch: p
     searched: list[str] = []
     search = SearchResults._search
 
-    def counting(self: SearchResults, row: int, node_name: str, *others: Any) -> None:
+    def counting(self: SearchResults, searches: DeviceSearch, row: int, node_name: str, *others: Any) -> None:
         searched.append(node_name)
-        search(self, row, node_name, *others)
+        search(self, searches, row, node_name, *others)
 
     objects: list[Object] = [make_class()]
     for number in range(5):

@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 from podium.model import DeviceClass
 from podium.model.selectors import any_tolerates
 from podium.plugins.dynamic_resources.constraints import Constraint, constraints_of
-from podium.plugins.dynamic_resources.device_selectors import SelectionError, selects
+from podium.plugins.dynamic_resources.device_selectors import (
+    LONGEST_EVALUATION,
+    SelectionError,
+    SelectionTimeoutError,
+    selects,
+    work_of,
+)
 from podium.plugins.dynamic_resources.devices_in_use import DevicesInUse
 from podium.plugins.dynamic_resources.pools import (
     NOTHING_IN_USE,
@@ -81,7 +87,9 @@ class DeviceSearch:
         most_steps: float,
     ) -> None:
         self._shapes, self._pools, self._in_use, self._rules = shapes, pools, in_use, rules
-        self._classes, self._steps_left = classes, most_steps
+        self._classes, self._most_steps = classes, most_steps
+        self.steps = 0
+        """The work so far: devices tried, choices made or taken back, and what expressions took."""
         self._counters = CounterUse(in_use)
         self._solution: Solution = [[] for _ in shapes]
         self._constraints: list[list[Constraint]] = []
@@ -102,9 +110,9 @@ class DeviceSearch:
             self._prepare(number, shape)
         stack, too_many = [self._request(0, 0)], False
         while stack:
-            if self._steps_left <= 0:
+            if self.steps >= self._most_steps:
                 raise SearchTimeoutError(TIMED_OUT)
-            self._steps_left -= 1
+            self.steps += 1
             try:
                 step = stack[-1].throw(_TooManyError) if too_many else next(stack[-1])
             except StopIteration:
@@ -209,6 +217,7 @@ class DeviceSearch:
         candidates, invalid_at = self._pools.candidates, self._pools.invalid_at
         usable = self._usable.setdefault(option, [None] * len(candidates))
         for at in range(start, len(candidates)):
+            self.steps += 1
             if at == invalid_at:
                 break
             is_usable = usable[at]
@@ -251,17 +260,25 @@ class DeviceSearch:
         return device.id in self._in_use.exclusively or bool(self._taken.get(device))
 
     def _selects(self, number: int, option: Option, candidate: CandidateDevice) -> bool:
-        device = candidate.device
-        device_class = self._classes[option.class_name]
         try:
-            if not selects(expressions_of(device_class.spec.selectors), device, self._rules):
+            if not self._matches(expressions_of(self._classes[option.class_name].spec.selectors), candidate.device):
                 return False
         except SelectionError as error:
             raise AllocationError(f"class {option.class_name}: {error}") from None
         try:
-            return selects(option.expressions, device, self._rules) and candidate.is_reachable
+            return self._matches(option.expressions, candidate.device) and candidate.is_reachable
         except SelectionError as error:
             raise AllocationError(str(error), number, is_of_claim=True) from None
+
+    def _matches(self, expressions: tuple[str, ...], device: PooledDevice) -> bool:
+        """Whether expressions select a device; their work counts as steps."""
+        try:
+            found = selects(expressions, device, self._rules, self._most_steps - self.steps)
+        except SelectionTimeoutError:
+            self.steps += LONGEST_EVALUATION
+            raise SearchTimeoutError(TIMED_OUT) from None
+        self.steps += work_of(expressions, device)
+        return found
 
     def _amounts_of(self, number: int, option: Option, device: PooledDevice) -> Amounts | None:
         """The amounts of a device's capacity that an option takes; None if that is not possible."""

@@ -23,6 +23,9 @@ from podium.plugins.dynamic_resources._device_search import (
 from podium.plugins.dynamic_resources.inventory import Inventory
 from podium.plugins.dynamic_resources.requests import Shapes
 
+STEPS_OF_EVERY_NODE = 2_000
+"""How many steps a node may take whatever the others took: enough for 16 requests on 100 devices."""
+
 
 class SearchResults:
     """The results on each row for one list of claim shapes."""
@@ -49,8 +52,20 @@ class SearchResults:
             names = {option for shape in self.shapes for _, option in shape.classes()}
             known = cluster.store.of(DeviceClass)
             classes = {name: found for name in names if (found := known.get(name)) is not None}
+            spare = most_steps
             for row in stale.tolist():
-                self._search(row, cluster.names[row], inventory, classes, most_steps)
+                # kube-scheduler searches 16 nodes at a time, so that the timeout of one is that of many. Here it is the
+                # timeout of all nodes together, apart from the few steps that most searches take.
+                search = DeviceSearch(
+                    self.shapes,
+                    inventory.pools_of(row),
+                    inventory.in_use,
+                    classes,
+                    inventory.rules,
+                    min(most_steps, STEPS_OF_EVERY_NODE + spare),
+                )
+                self._search(search, row, cluster.names[row], inventory)
+                spare = max(spare - max(search.steps - STEPS_OF_EVERY_NODE, 0), 0)
                 self._stale[row] = False
                 if self.codes[row] == FAILED:
                     return
@@ -65,14 +80,12 @@ class SearchResults:
         self._stale[slice(None) if changed is None else changed] = True
         self._cursor, self._epoch = inventory.log.head, inventory.epoch
 
-    def _search(
-        self, row: int, node_name: str, inventory: Inventory, classes: dict[str, DeviceClass], most_steps: float
-    ) -> None:
+    def _search(self, search: DeviceSearch, row: int, node_name: str, inventory: Inventory) -> None:
         pools = inventory.pools_of(row)
         self.solutions.pop(row, None)
         self.errors.pop(row, None)
         try:
-            found = DeviceSearch(self.shapes, pools, inventory.in_use, classes, inventory.rules, most_steps).run()
+            found = search.run()
             for taken in found or ():
                 node_selector_of(taken, node_name)
         except SearchTimeoutError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from podium.errors import CelError
+from podium.errors import CelError, CelTimeoutError
 from podium.model.devices import DeviceAttribute
 from podium.plugins.dynamic_resources.pools import PooledDevice
 from podium.rules import Rules
@@ -30,13 +30,34 @@ class SelectionError(Exception):
     """An expression that cannot be compiled, or that fails for a device."""
 
 
-def selects(expressions: tuple[str, ...], device: PooledDevice, rules: Rules) -> bool:
+class SelectionTimeoutError(SelectionError):
+    """An expression that takes too long for a device."""
+
+
+LONGEST_EVALUATION = 1_000_000
+"""The work after which an evaluation is given up."""
+SHORT_EVALUATION = 5_000
+"""The same outside of a search, where devices are counted for scores and reports: an expression that takes longer fails
+there, as others fail that have an error.
+"""
+_CHEAP = 1_000
+"""Evaluations of up to this much work are not counted: there is one of each device, whatever is searched for."""
+
+
+def work_of(expressions: tuple[str, ...], device: PooledDevice) -> int:
+    """The work of evaluating expressions on a device; the same whether it was done now or earlier."""
+    return sum(device.work.get(expression, 0) for expression in expressions) if device.work else 0
+
+
+def selects(
+    expressions: tuple[str, ...], device: PooledDevice, rules: Rules, most_work: float = SHORT_EVALUATION
+) -> bool:
     """Whether all expressions select a device; SelectionError with the number of the expression that fails."""
     known = device.matches
     for number, expression in enumerate(expressions):
         matches = known.get(expression)
         if matches is None:
-            matches = known[expression] = _evaluate(expression, device, rules, number)
+            matches = known[expression] = _evaluate(expression, device, rules, number, most_work)
         if not matches:
             return False
     return True
@@ -60,14 +81,19 @@ def selects_as_exclusive(expressions: tuple[str, ...], device: PooledDevice, rul
     return True
 
 
-def _evaluate(expression: str, device: PooledDevice, rules: Rules, number: int) -> bool:
+def _evaluate(expression: str, device: PooledDevice, rules: Rules, number: int, most_work: float) -> bool:
     selector = _compiled(expression, _environment(rules))
     if isinstance(selector, CelError):
         raise SelectionError(f"selector #{number}: CEL compile error: {selector}")
     try:
         if device.seen_by_cel is None:
             device.seen_by_cel = _prepared(device, rules, is_shared=device.is_shared)
-        return selector.matches_device(device.seen_by_cel)
+        found = selector.evaluate(device.seen_by_cel, min(most_work, LONGEST_EVALUATION))
+        if found.work > _CHEAP:
+            device.work[expression] = found.work
+        return found.matches
+    except CelTimeoutError as error:
+        raise SelectionTimeoutError(str(error)) from None
     except CelError as error:
         where = f" on device {device.id}" if rules.device_errors_say_more else ""
         hint = OPTIONAL_HINT if rules.device_errors_say_more and "no such key:" in str(error) else ""

@@ -15,6 +15,7 @@ from podium.cluster.columns import Ints
 from podium.config.plugin_args import DynamicResourcesArgs
 from podium.framework import Change, EventHint, Obstacle, RejectedNodes, RejectedPod
 from podium.framework.fast_paths import ForSomePods, NormalizesByMax
+from podium.framework.obstacle import SpecPart
 from podium.framework.plugin import (
     CycleState,
     FilterPlugin,
@@ -57,8 +58,10 @@ from podium.plugins.dynamic_resources.pod_devices import GroupPending, PodDevice
 from podium.plugins.dynamic_resources.requests import FIRST_AVAILABLE_DEVICE_REQUEST_MAX_SIZE, shape_of
 from podium.rules import Rules
 
-STEPS_PER_SECOND = 100_000
-"""Search steps per second of the filter's timeout. Steps are counted so that a decision is the same on any machine."""
+STEPS_PER_SECOND = 250_000
+"""How many devices are tried per second of the filter's timeout, a CEL expression's work included. They are counted so
+that a decision is the same on any machine.
+"""
 
 
 class DynamicResources(
@@ -76,6 +79,7 @@ class DynamicResources(
 
     name = "DynamicResources"
     title = "Devices"
+    constraint = SpecPart.DEVICES
     reads = Aspect(0)
     """For pods without claims, the result depends on nothing."""
     REASON_NOT_FOUND = "cannot allocate all claims"

@@ -202,6 +202,7 @@ class PooledDevice:
         "seen_by_cel",
         "slice",
         "taints",
+        "work",
     )
 
     def __init__(self, device: Device, of: PooledSlice, rules: Iterable[DeviceTaintRule]) -> None:
@@ -216,6 +217,8 @@ class PooledDevice:
         """The taints that exclude requests without a toleration."""
         self.reach = Reach(device.node_name, device.all_nodes, device.node_selector) if of.per_device else of.reach
         self.matches: dict[str, bool] = {}
+        self.work: dict[str, int] = {}
+        """Per expression that takes long, its work on this device."""
         """The results of the CEL expressions that were evaluated for it."""
         self.seen_by_cel: cel.Device | None = None
         """The device as CEL expressions see it, created on first use."""
