@@ -13,6 +13,7 @@ import msgspec
 
 from podium.answers.applied_scenario import configured
 from podium.answers.explanation import Explained, WhichNodes, explain_pod, no_nodes
+from podium.answers.filter_funnel import filter_funnel
 from podium.answers.moved_pods import ScoredPods, moved_pods, sample_of_pods
 from podium.answers.score_settings import NO_SETTINGS, ScoreSettings, with_settings
 from podium.answers.simulation import Usage, simulate
@@ -36,6 +37,7 @@ from podium.present.explanation import (
 )
 from podium.present.html import SHOWN, Heading, Markup, bar, element, page, scrolling, section, table
 from podium.present.nodes import node_columns
+from podium.present.pod_facts import pod_facts
 from podium.present.scenario import effect_sentences
 from podium.present.simulation import drain_lines, timeline_lines
 from podium.rules.gates import RELEASE_NAMES
@@ -46,14 +48,20 @@ from podium.wording import counted
 from podium.workloads import workload_of
 
 
-def decision_table(explained: Explained) -> dict[str, Any]:
+def decision_table(explained: Explained, pod: Pod, scheduler: Scheduler, profile: str | None = None) -> dict[str, Any]:
     """The result of `explain`, of kind DecisionTable: `nodes` best first, and every other list in the same order."""
-    decision = explained.decision
+    decision, own = explained.decision, profile or pod.spec.scheduler_name
+    framework = scheduler.frameworks.get(own)
+    titles = {} if framework is None else {plugin.name: plugin.title for plugin in framework.filter}
+    funnel = () if framework is None else filter_funnel(decision, framework)
     nodes, totals = ranking(decision), decision.totals
     return {
         "apiVersion": API_VERSION,
         "kind": "DecisionTable",
         **outcome_document(explained),
+        "profile": own,
+        "facts": pod_facts(pod, scheduler.cluster.rules),
+        "funnel": [{**stage._asdict(), "title": titles.get(stage.plugin) or stage.plugin} for stage in funnel],
         "counts": node_counts(decision),
         "ties": list(decision.ties),
         "runnerUp": runner_up_document(decision),
@@ -75,6 +83,7 @@ def _plugins(decision: Decision, nodes: list[str]) -> list[dict[str, Any]]:
             "weight": scores.weight,
             "raw": list(map(scores.raw.__getitem__, nodes)),
             "normalised": list(map(scores.normalized.__getitem__, nodes)),
+            "weighted": list(map(scores.weighted.__getitem__, nodes)),
         }
         for scores in decision.scores
     ]
@@ -236,7 +245,8 @@ class Views:
 
     def decision(self, asked: questions.Decision) -> dict[str, Any]:
         """A decision by columns."""
-        return decision_table(self._explained(asked, asked.pod))
+        explained = self._explained(asked, asked.pod)
+        return decision_table(explained, self._pod(asked.pod), self._asked(asked), asked.profile)
 
     def _explained(
         self, asked: questions.Decision | questions.NodeDetail, name: str, formulas_on: WhichNodes = no_nodes
