@@ -425,6 +425,9 @@ def pending_changes(before: Simulation, after: Simulation) -> PendingChanges:
     groups: dict[tuple[bool, bool, bool], list[Placement]] = {}
     for each in after.placements:
         key = each.pod.key
+        if each.preempted_by and each.node is not None:
+            # It made room, and finds another node.
+            continue
         groups.setdefault((key in was, was.get(key) is not None, each.node is not None), []).append(each)
 
     def group(*flags: bool) -> tuple[Placement, ...]:
