@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec.structs import replace as with_fields
 
-from podium.answers.capacity import add_nodes
 from podium.answers.disruption import Disruption, DisruptionSettings, Fate, drain, fail
+from podium.answers.node_mixes import add_nodes
 from podium.answers.scenario import (
     AddNodes,
     Apply,

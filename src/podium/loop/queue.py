@@ -182,6 +182,7 @@ class SchedulingQueue:
             window=WINDOW if self._pops_early else 0.0,
             start=start,
             fewest=0 if self._rules.untried_pods_do_not_back_off else 1,
+            ends_late=self._rules.backoff_ends_late,
         )
         self.backoff = BackoffQueue(times, queue_sort.sort_key)
         self.unschedulable = UnschedulablePods(start)

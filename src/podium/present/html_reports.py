@@ -9,11 +9,12 @@ from collections.abc import Iterable, Sequence
 
 from podium.answers import ClosestNode, WhyNot, WhyNowhere
 from podium.answers.audit import Audit, Audited, Finding
-from podium.answers.capacity import Capacity, NodesNeeded
+from podium.answers.capacity import Capacity
 from podium.answers.compare import Comparison
 from podium.answers.consolidation import Consolidation
 from podium.answers.disruption import Disrupted, Disruption, WorstCase
 from podium.answers.explanation import Explained, Formulas
+from podium.answers.node_mixes import NodesNeeded
 from podium.answers.rollout import ChangedObject
 from podium.answers.simulation import Simulation
 from podium.answers.tune import TimelineTuning, Tuning

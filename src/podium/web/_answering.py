@@ -158,10 +158,12 @@ def _templates(question: questions.Capacity, subject: Subject) -> tuple[list[Pod
 
 
 def _offer(offer: questions.NodeOffer) -> answers.NodeTemplate:
-    nodes = load(documents_of(offer.node, "nodesNeeded")).of(Node)
+    objects = load(documents_of(offer.node, "nodesNeeded"))
+    nodes = objects.of(Node)
     if len(nodes) != 1:
         raise InputError(f"nodesNeeded has {len(nodes)} nodes; a template is one")
-    return answers.NodeTemplate(nodes[0], offer.price)
+    others = tuple(item for item in objects if not isinstance(item, Node))
+    return answers.NodeTemplate(nodes[0], offer.price, others)
 
 
 def _settings(question: questions.Drain | questions.Fail, subject: Subject) -> answers.DisruptionSettings:
