@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from builders import ZONE, make_node, make_pod
 from pod_kinds import POD_KINDS, pod_of
 from podium.answers._replicas import place
-from podium.answers.simulation import simulate
+from podium.answers.simulation import place_in_order
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.loop import Bind, Event, EventType, SchedulerLoop, Unschedulable
@@ -46,7 +46,7 @@ def by_schedule(cluster: Cluster) -> Outcomes:
 
 
 def by_simulation(cluster: Cluster) -> Outcomes:
-    return {each.pod.key: (each.node, each.message) for each in simulate(cluster, tie_break="first").placements}
+    return {each.pod.key: (each.node, each.message) for each in place_in_order(cluster, tie_break="first").placements}
 
 
 def by_placement(cluster: Cluster) -> Outcomes:
