@@ -1,16 +1,15 @@
-"""The front door for Python: a cluster that is opened once and answers every question, as the commands do."""
+"""The front door for Python: a cluster that is opened once and answers every question, as the commands do.
+
+Answers are imported by the question that needs them, so that a cluster for a scheduler or a plugin loads fast.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from podium import answers
-from podium.answers.consolidation import Consolidation, ConsolidationLimits, consolidate
-from podium.answers.explanation import Explained, explain_pod
-from podium.answers.simulation import Simulation, simulate
 from podium.cluster import Cluster as ClusterColumns
 from podium.cluster_input import ClusterInput
 from podium.engine import Scheduler
@@ -19,6 +18,12 @@ from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.lookup import find_nodes, find_pod
 from podium.manifests import Objects
 from podium.model import Node, Object, Pod
+
+if TYPE_CHECKING:
+    from podium import answers
+    from podium.answers.consolidation import Consolidation
+    from podium.answers.explanation import Explained
+    from podium.answers.simulation import Simulation
 
 
 class Cluster(ClusterColumns):
@@ -87,6 +92,8 @@ class Cluster(ClusterColumns):
 
     def explain(self, pod: str | Pod, *, preempt: bool = False, profile: str | None = None) -> Explained:
         """Why a pod goes to its node, or fits on none."""
+        from podium.answers.explanation import explain_pod
+
         with closing(Scheduler(self.fork(), self.options)) as scheduler:
             return explain_pod(scheduler, self._named_pod(pod), profile, preempt=preempt)
 
@@ -94,6 +101,8 @@ class Cluster(ClusterColumns):
         self, pod: str | Pod, node: str | Node | None = None, *, most: int = 5, profile: str | None = None
     ) -> answers.WhyNot | answers.WhyNowhere:
         """What keeps a pod off a node, or off all of them, and the smallest changes that help."""
+        from podium import answers
+
         found = self._named_pod(pod)
         if node is None:
             return answers.why_nowhere(self, found, self.options, profile=profile, most=most)
@@ -104,31 +113,43 @@ class Cluster(ClusterColumns):
 
     def simulate(self, *, preempt: bool = True) -> Simulation:
         """Where everything that is pending goes."""
+        from podium.answers.simulation import simulate
+
         return simulate(self, config=self._steady, preempt=preempt)
 
     def capacity(
         self, *pods: str | Pod, mix: Sequence[int] = (), limit: int = 0, exclude_nodes: Iterable[str] = ()
     ) -> answers.Capacity:
         """How many more pods like these fit, several in turns, where, and what stops the next one."""
+        from podium import answers
+
         templates = [self._named_pod(pod) for pod in pods]
         return answers.capacity(self, templates, self._steady, mix=mix, limit=limit, exclude_nodes=exclude_nodes)
 
     def drain(self, *nodes: str | Node, preempt: bool = True) -> answers.Disruption:
         """Where the pods of drained nodes go; nodes are named, or selected by labels such as `zone=eu-1a`."""
+        from podium import answers
+
         return answers.drain(self, self._named_nodes(nodes), self._disruption(preempt))
 
     def fail(self, *nodes: str | Node, preempt: bool = True) -> answers.Disruption:
         """Where the pods of lost nodes go, which stay pending, and which budgets are violated."""
+        from podium import answers
+
         return answers.fail(self, self._named_nodes(nodes), self._disruption(preempt))
 
     def audit(self) -> answers.Audit:
         """Which running pods are where they would go now, which drifted, which no longer fit."""
+        from podium import answers
+
         return answers.audit(self, self.options)
 
     def compare(
         self, config: Config = None, *, release: AnyRelease | None = None, replay: bool = False
     ) -> answers.Comparison:
         """What is placed elsewhere with another configuration, or as another release."""
+        from podium import answers
+
         mine = self.options
         before = answers.Way(cluster=self, config=mine.config, release=mine.release, name="before")
         after = replace(before, name="after", release=release or mine.release)
@@ -138,6 +159,8 @@ class Cluster(ClusterColumns):
 
     def upgrade(self, after: AnyRelease | None = None, *, before: AnyRelease | None = None) -> answers.Upgrade:
         """What another release of kube-scheduler, by default the newest, changes."""
+        from podium import answers
+
         releases: dict[str, Any] = {"before": before or self.options.release}
         if after is not None:
             releases["after"] = after
@@ -151,6 +174,8 @@ class Cluster(ClusterColumns):
         prices: Mapping[str, float] | None = None,
     ) -> Consolidation:
         """Which nodes can go, in which order, and what that saves."""
+        from podium.answers.consolidation import ConsolidationLimits, consolidate
+
         allowed = None if nodes is None else self._named_nodes(nodes)
         return consolidate(self, self.options, ConsolidationLimits(nodes=allowed, most_moves=most_moves, prices=prices))
 
@@ -161,6 +186,8 @@ class Cluster(ClusterColumns):
         return SchedulerOptions.steady(self.options)
 
     def _disruption(self, preempt: bool) -> answers.DisruptionSettings:
+        from podium import answers
+
         return answers.DisruptionSettings(**vars(self._steady), preempt=preempt)
 
     def _named_pod(self, pod: str | Pod) -> Pod:

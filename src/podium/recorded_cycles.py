@@ -94,7 +94,7 @@ class _Player:
 
     def __init__(self, loop: SchedulerLoop) -> None:
         self._loop = loop
-        loop.group_cycles.explains = loop.tries_one_by_one = True
+        loop.explains_groups = loop.tries_one_by_one = True
         self._clock = 0
         """Milliseconds."""
         self._gone: dict[str, int] = {}
@@ -199,7 +199,7 @@ class _Player:
         claims = {claim.key: claim for claim in loop.cluster.store.of(ResourceClaim)}
         if loop.queue.is_group_next:
             instructions = loop.run_one(self._now)
-            cycle = loop.group_cycles.last
+            cycle = loop.last_group_cycle
             assert cycle is not None, "a group was next"
             record = self._record("podgroup", cycle.group.key, cycle.attempt) | _group_cycle(cycle, loop.cluster)
             tried = [pod.key for pod in cycle.pods]

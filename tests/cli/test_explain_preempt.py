@@ -43,7 +43,7 @@ def run(tmp_path: Path, *arguments: str) -> str:
 
 def test_words_and_candidates(tmp_path: Path) -> None:
     lines = run(tmp_path, "big", "--preempt").splitlines()
-    assert "Evicting default/low2, default/low3 makes room on b." in lines
+    assert "Evicting default/low3, default/low2 makes room on b." in lines
     assert "It was taken from 2 candidates: lowest priority of the most important victim." in lines
     assert "* b                      0        0        2" in lines
     assert "  a                      0        1        1" in lines
@@ -51,7 +51,7 @@ def test_words_and_candidates(tmp_path: Path) -> None:
 
 def test_document(tmp_path: Path) -> None:
     preemption = json.loads(run(tmp_path, "big", "--preempt", "-o", "json"))["preemption"]
-    assert (preemption["nominated"], preemption["victims"]) == ("b", ["default/low2", "default/low3"])
+    assert (preemption["nominated"], preemption["victims"]) == ("b", ["default/low3", "default/low2"])
     assert [one["node"] for one in preemption["candidates"]] == ["b", "a"]
     assert preemption["candidates"][1]["victims"] == [{"pod": "default/low1", "priority": 1}]
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
 from math import comb
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from podium.answers._at_rest import PodOutcome, RestingCluster, run_to_rest, without_preemption
 from podium.answers._replicas import Recreation
 from podium.answers.measures import domains
 from podium.answers.shown_result import ShownResult
@@ -30,6 +29,9 @@ from podium.model.pod import belongs_to_node, ends_with_node, is_of_daemon_set, 
 from podium.model.resources import CPU, MEMORY
 from podium.timeline import TimedEvent, Verb
 from podium.workloads import workload_of
+
+if TYPE_CHECKING:
+    from podium.answers._at_rest import PodOutcome, RestingCluster
 
 NO_CONTROLLER = "no controller makes it again"
 IGNORE_DAEMON_SETS, DELETE_EMPTY_DIR_DATA, FORCE = "--ignore-daemonsets", "--delete-emptydir-data", "--force"
@@ -253,6 +255,9 @@ def _disrupted(
     evicted = [pod.key for name in nodes for pod, _ in _evictable(cluster, name)]
     others = [other for name in nodes for other in _unmoved(cluster, name)]
     events = [TimedEvent(0.0, verb, cluster.node(name)) for name in nodes]
+    # Imported here because most answers need no simulated time.
+    from podium.answers._at_rest import run_to_rest, without_preemption
+
     chosen = settings if settings.preempt else without_preemption(settings)
     with run_to_rest(cluster.fork(), chosen, waiting=(), events=events) as resting:
         moved = dict.fromkeys((*(key for key in evicted if key in resting.pods), *resting.pods))

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
-from podium.answers._at_rest import PodOutcome, RestingCluster, run_to_rest, without_preemption
 from podium.answers.shown_result import ShownResult
 from podium.cluster import Cluster
 from podium.engine.group_decision import QueuedMembers, decide_group
@@ -26,6 +25,8 @@ from podium.workloads import workload_of
 
 if TYPE_CHECKING:
     import polars
+
+    from podium.answers._at_rest import PodOutcome, RestingCluster
 
 
 ClaimOutcome = Literal["bound", "reserved", "provisioned", "undecided"]
@@ -266,6 +267,9 @@ def _run(
     for pod in pods:
         if pod.key not in cluster.pending:
             cluster.add(pod)
+    # Imported here because most answers need no simulated time.
+    from podium.answers._at_rest import run_to_rest, without_preemption
+
     chosen = options if preempt else without_preemption(options)
     with closing(Scheduler(Cluster(), options)) as scheduler:
         ordered = in_queue_order(pods, scheduler)

@@ -34,7 +34,7 @@ from podium.loop.events import (
     pods_to_requeue_for_pod,
     reaches_waiting_pods,
 )
-from podium.loop.group_cycle import GroupCycles
+from podium.loop.group_cycle import GroupCycle, GroupCycles
 from podium.loop.queue import SchedulingQueue
 from podium.loop.queued_pod import (
     MAX_PERMIT_TIMEOUT,
@@ -110,8 +110,9 @@ class SchedulerLoop:
         """The pods that wait at Permit."""
         self.tries_one_by_one = False
         """Whether `run_one` makes one attempt only; otherwise, pods that are known to fit nowhere fail together."""
-        self.group_cycles = GroupCycles(self)
-        """The cycles of PodGroups."""
+        self.explains_groups = False
+        """Whether the decisions of pods of PodGroups have all scores."""
+        self.last_group_cycle: GroupCycle | None = None
         self.pods: dict[str, Pod] = {}
         """Every pod as last reported, by namespace and name."""
         self.assumed: dict[str, tuple[QueuedPod, Assumed]] = {}
@@ -333,7 +334,11 @@ class SchedulerLoop:
             return instructions + failed
         group = self.queue.pop_group() if self.queue.groups else None
         if group is not None:
-            return instructions + self.group_cycles.run(group, now)
+            # Made anew for each cycle: an object kept here that refers to the loop would keep its cluster in memory.
+            cycles = GroupCycles(self)
+            instructions += cycles.run(group, now)
+            self.last_group_cycle = cycles.last
+            return instructions
         queued = self.queue.pop()
         if queued is not None:
             instructions += self._scheduling_cycle(queued, now)

@@ -91,8 +91,6 @@ class GroupCycles:
 
     def __init__(self, loop: SchedulerLoop) -> None:
         self._loop = loop
-        self.explains = False
-        """Whether the decisions of the pods have all scores."""
         self.last: GroupCycle | None = None
         """The last cycle."""
 
@@ -134,7 +132,9 @@ class GroupCycles:
         if not members:
             return []
         scheduler = self._loop.scheduler
-        algorithm = GroupAlgorithm(scheduler, cycle.group, [one.pod for one in members], explain=self.explains)
+        algorithm = GroupAlgorithm(
+            scheduler, cycle.group, [one.pod for one in members], explain=self._loop.explains_groups
+        )
         with scheduler.nominations.trying(algorithm.pods):
             run = cycle.run = algorithm.run()
             found = self._post_filter(cycle, algorithm, run) if run.status.code is Code.UNSCHEDULABLE else None
