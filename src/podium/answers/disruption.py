@@ -27,7 +27,6 @@ from podium.lookup import SHORT_KEYS
 from podium.model import Node, Pod
 from podium.model.pod import belongs_to_node, ends_with_node, is_of_daemon_set, is_recreated, is_static
 from podium.model.resources import CPU, MEMORY
-from podium.timeline import TimedEvent, Verb
 from podium.workloads import workload_of
 
 if TYPE_CHECKING:
@@ -213,7 +212,7 @@ def drain(
     for the budget as soon as it has a node. Pods that were pending before are left out.
     """
     checked(cluster, nodes)
-    return _disrupted(cluster, nodes, "drain", Verb.DRAIN, settings, on_decided)
+    return _disrupted(cluster, nodes, "drain", settings, on_decided)
 
 
 def fail(
@@ -228,7 +227,7 @@ def fail(
     Budgets do not stop a failure; violated budgets are reported. Pods that were pending before are left out.
     """
     checked(cluster, nodes)
-    return _disrupted(cluster, nodes, "fail", Verb.DELETE, settings, on_decided)
+    return _disrupted(cluster, nodes, "fail", settings, on_decided)
 
 
 def lose(recreation: Recreation, nodes: Sequence[str]) -> None:
@@ -247,17 +246,18 @@ def _disrupted(
     cluster: Cluster,
     nodes: Sequence[str],
     kind: Literal["drain", "fail"],
-    verb: Verb,
     settings: DisruptionSettings,
     on_decided: Callable[[], object],
 ) -> Disruption:
     """Let the same thing happen to all nodes at the same time, and schedule until nothing changes any more."""
-    evicted = [pod.key for name in nodes for pod, _ in _evictable(cluster, name)]
-    others = [other for name in nodes for other in _unmoved(cluster, name)]
-    events = [TimedEvent(0.0, verb, cluster.node(name)) for name in nodes]
     # Imported here because most answers need no simulated time.
     from podium.answers._at_rest import run_to_rest, without_preemption
+    from podium.timeline import TimedEvent, Verb
 
+    evicted = [pod.key for name in nodes for pod, _ in _evictable(cluster, name)]
+    others = [other for name in nodes for other in _unmoved(cluster, name)]
+    verb = Verb.DRAIN if kind == "drain" else Verb.DELETE
+    events = [TimedEvent(0.0, verb, cluster.node(name)) for name in nodes]
     chosen = settings if settings.preempt else without_preemption(settings)
     with run_to_rest(cluster.fork(), chosen, waiting=(), events=events) as resting:
         moved = dict.fromkeys((*(key for key in evicted if key in resting.pods), *resting.pods))

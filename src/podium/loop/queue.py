@@ -143,6 +143,35 @@ WAITED_TOO_LONG, ACTIVATED = "UnschedulableTimeout", "ForceActivate"
 """Causes besides cluster events that move a pod to a part of the queue, as named in kube-scheduler's metrics."""
 
 
+class PreEnqueueGates:
+    """Runs the PreEnqueue plugins, and finds the PodGroups they ask for.
+
+    The queue and its groups share it; it refers to neither, so that a cluster is freed as soon as it is dropped.
+    """
+
+    def __init__(self, frameworks: Mapping[str, Framework], cluster: Cluster) -> None:
+        self._frameworks, self._cluster = frameworks, cluster
+
+    def find_group(self, key: str) -> PodGroupObject | None:
+        """A PodGroup by namespace/name."""
+        namespace, _, name = key.partition("/")
+        return self._cluster.store.of(PodGroupObject).get(name, namespace)
+
+    def passes(self, queued: QueuedPod) -> bool:
+        """Whether no plugin gates a pod; the one that gated it before is asked first."""
+        plugins = self._frameworks[queued.pod.spec.scheduler_name].pre_enqueue
+        if queued.gating_plugin:
+            plugins = sorted(plugins, key=lambda plugin: plugin.name != queued.gating_plugin)
+        for plugin in plugins:
+            status: Status = plugin.pre_enqueue_in(queued.pod, self._cluster)
+            if status is not SUCCESS and status != SUCCESS:
+                queued.unschedulable_plugins |= {plugin.name}
+                queued.gating_plugin = plugin.name
+                return False
+        queued.gating_plugin = ""
+        return True
+
+
 class Strategy(IntEnum):
     """What an event means for a waiting pod."""
 
@@ -187,11 +216,12 @@ class SchedulingQueue:
         self.backoff = BackoffQueue(times, queue_sort.sort_key)
         self.unschedulable = UnschedulablePods(start)
         self._sort_key = queue_sort.sort_key
+        self._gates = PreEnqueueGates(frameworks, cluster)
         self.groups = GroupQueue(
             times,
             queue_sort.sort_key,
-            self.find_group,
-            self._passes_pre_enqueue,
+            self._gates.find_group,
+            self._gates.passes,
             checks_gates_before_backoff=self._pops_early,
         )
         """The PodGroups with waiting pods, where the release schedules groups."""
@@ -314,8 +344,7 @@ class SchedulingQueue:
 
     def find_group(self, key: str) -> PodGroupObject | None:
         """A PodGroup by namespace/name."""
-        namespace, _, name = key.partition("/")
-        return self._cluster.store.of(PodGroupObject).get(name, namespace)
+        return self._gates.find_group(key)
 
     @property
     def is_group_next(self) -> bool:
@@ -613,23 +642,10 @@ class SchedulingQueue:
         """Run the PreEnqueue plugins, first the one that gated the pod before; a gated pod is moved to the
         unschedulable pods.
         """
-        if self._passes_pre_enqueue(queued):
+        if self._gates.passes(queued):
             return True
         self._put_aside(queued, event)
         return False
-
-    def _passes_pre_enqueue(self, queued: QueuedPod) -> bool:
-        plugins = self._frameworks[queued.pod.spec.scheduler_name].pre_enqueue
-        if queued.gating_plugin:
-            plugins = sorted(plugins, key=lambda plugin: plugin.name != queued.gating_plugin)
-        for plugin in plugins:
-            status: Status = plugin.pre_enqueue_in(queued.pod, self._cluster)
-            if status is not SUCCESS and status != SUCCESS:
-                queued.unschedulable_plugins |= {plugin.name}
-                queued.gating_plugin = plugin.name
-                return False
-        queued.gating_plugin = ""
-        return True
 
     def _worth_requeueing(self, queued: QueuedPod, event: ClusterEvent) -> Strategy:
         """Whether an event may change the answer of the plugins that rejected the pod."""
