@@ -178,6 +178,29 @@ def leads(process: Process) -> bool:
     return "is the leader" in process.output
 
 
+def test_a_leader_that_is_told_to_stop_hands_over_at_once(fresh_plane: ControlPlane) -> None:
+    election = {"leaderElect": True, "resourceName": "podium", "resourceNamespace": "kube-system", **SHORT_LEASE}
+    slow = {"qps": 20, "burst": 1, "kubeconfig": str(fresh_plane.kubeconfig("slow"))}
+    config = configuration(fresh_plane, "podium", leaderElection=election, clientConnection=slow)
+    create_all(fresh_plane, NODES, (node(f"node-{k}", cpu=ROOM, memory="900Gi", pods=100) for k in range(NODE_COUNT)))
+    first = Podium(fresh_plane, config=config, log="first.log")
+    first.wait_until_ready()
+    wait_until(partial(leads, first))
+    second = Podium(fresh_plane, config=config, log="second.log")
+    second.wait_until_ready()
+    create_pods(fresh_plane, 400)
+    wait_until(lambda: bound(fresh_plane) > 20, every=0.02)
+    begin = time.monotonic()
+    first.send(signal.SIGTERM)
+    assert first.wait(20) == 0
+    assert time.monotonic() - begin < 3.0
+    wait_until(partial(leads, second), 5)
+    check(fresh_plane, 400)
+    second.stop()
+    for each in (first, second):
+        assert "Traceback" not in each.output, each.output[-3000:]
+
+
 ROUNDS = 10
 SHORT_LEASE = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "0.5s"}
 

@@ -52,6 +52,8 @@ class ApiServer:
     def __init__(self, *objects: Object) -> None:
         self.objects: dict[str, Fields] = {}
         self.requests: list[Request] = []
+        self.in_flight: set[asyncio.Task[Any] | None] = set()
+        """The tasks that wait for an answer."""
         self.errors: Counter[int] = Counter()
         """How many requests failed, by HTTP status."""
         self._faults: list[tuple[str, str, Fault]] = []
@@ -161,6 +163,14 @@ class ApiServer:
     ) -> bytes:
         asked: Fields = json.loads(body) if body else {}
         self.requests.append(Request(method, path, asked))
+        task = asyncio.current_task()
+        self.in_flight.add(task)
+        try:
+            return await self._answered(method, path, asked, content_type)
+        finally:
+            self.in_flight.discard(task)
+
+    async def _answered(self, method: str, path: str, asked: Fields, content_type: str) -> bytes:
         await asyncio.sleep(0)
         fault = self._next_fault(method, path)
         if fault is not None:

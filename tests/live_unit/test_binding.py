@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -288,5 +289,25 @@ def test_an_event_that_is_being_written_is_not_lost_when_the_scheduler_stops() -
             asyncio.get_running_loop().call_later(0.2, slow.may_go_on.set)
             await started.stop()
         assert [event["reason"] for event in server.events()] == ["Scheduled"]
+
+    run(story())
+
+
+def test_a_scheduler_that_is_told_to_stop_finishes_what_was_sent_and_gives_back_the_rest() -> None:
+    async def story() -> None:
+        server = ApiServer(make_node("a"), *(make_pod(f"web-{number}") for number in range(20)))
+        sent = server.holds("POST", "/binding", times=2)
+        async with running(server, bind_concurrency=2) as started:
+            await until(lambda: len(server.asked("POST", "/binding")) == 2)
+            stopping = asyncio.create_task(started.stop())
+            await asyncio.sleep(0.3)
+            assert not stopping.done()
+            begin = time.monotonic()
+            sent.may_go_on.set()
+            await stopping
+            assert time.monotonic() - begin < 1.5
+        assert len(server.asked("POST", "/binding")) == 2
+        bound = [number for number in range(20) if server.node_of(f"web-{number}")]
+        assert len(bound) == len(server.events("Scheduled")) == 2
 
     run(story())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -353,3 +354,28 @@ def test_a_lease_that_gets_no_answer_says_so(caplog: pytest.LogCaptureFixture) -
 
     run(story())
     assert "the lease cannot be renewed: no answer within" in caplog.text
+
+
+def test_a_lease_is_not_given_back_while_a_binding_may_be_under_way() -> None:
+    async def story() -> None:
+        server, stop = held_by(""), asyncio.Event()
+        server.create(make_node("a"))
+        server.create(make_pod("web"))
+        binding = server.holds("POST", "/binding")
+        async with following(server) as reflectors:
+            mine = election(server)
+            working = asyncio.create_task(_run_elected(made_scheduler(server, reflectors), mine, stop, Stuck()))
+            await binding.has_come.wait()
+            stop.set()
+            await working
+        assert lease_of(server)["holderIdentity"] == "me"
+        assert not mine.fence.is_open
+
+    run(story())
+
+
+class Stuck(SameLoop):
+    """A thread in which nothing is heard."""
+
+    def call(self, action: Callable[[], object]) -> None:
+        pass

@@ -573,6 +573,8 @@ class ApiClient:
         self._user_agent = user_agent
         self._proxy = _proxy_for(access)
         self._session: aiohttp.ClientSession | None = None
+        self.in_flight: set[asyncio.Task[Any] | None] = set()
+        """The tasks whose request was sent and has no answer yet."""
         self.errors: Counter[int] = Counter()
         """How many requests failed, by HTTP status; 0 counts those without an answer."""
 
@@ -615,7 +617,7 @@ class ApiClient:
         limits, retries, was_refreshed = aiohttp.ClientTimeout(timeout, sock_connect=CONNECT_TIMEOUT), 0, False
         while True:
             await self._limit.wait()
-            async with self._send(method, path, body, params, content_type, limits) as response:
+            async with self._sent(), self._send(method, path, body, params, content_type, limits) as response:
                 answer = await response.read()
                 if response.status < 400:
                     return answer
@@ -669,6 +671,16 @@ class ApiClient:
                 raise SilentWatchError(f"{self._server}: nothing came from the watch of {path} in {idle:g} s") from None
             finally:
                 _cut(response)
+
+    @asynccontextmanager
+    async def _sent(self) -> AsyncIterator[None]:
+        """Note that this task's request is on its way."""
+        task = asyncio.current_task()
+        self.in_flight.add(task)
+        try:
+            yield
+        finally:
+            self.in_flight.discard(task)
 
     @asynccontextmanager
     async def _send(

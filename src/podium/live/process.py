@@ -27,7 +27,7 @@ from podium.live.threads import LoopThread
 
 logger = logging.getLogger("podium.live")
 
-STOP_WITHIN = 5.0
+STOP_WITHIN = 12.0
 """Seconds for the scheduler to stop in good order after SIGTERM; after that the process ends without it."""
 GIVE_UP_WITHIN = 1.0
 """Seconds for the scheduler to end once it is given up."""
@@ -162,8 +162,8 @@ async def _within(seconds: float, thread: LoopThread, work: Callable[[], Corouti
     await asyncio.wait({asyncio.ensure_future(thread.run(work()))}, timeout=seconds)
 
 
-async def _run_until(stop: asyncio.Event, thread: LoopThread, scheduler: LiveScheduler) -> None:
-    """Schedule until told to stop; raises what ends the scheduler before."""
+async def _run_until(stop: asyncio.Event, thread: LoopThread, scheduler: LiveScheduler) -> bool:
+    """Schedule until told to stop; returns whether all its writes are finished, and raises what ends it before."""
     stop_there = asyncio.Event()
     working = asyncio.ensure_future(thread.run(scheduler.run(stop_there)))
     stopping = asyncio.create_task(stop.wait())
@@ -172,9 +172,9 @@ async def _run_until(stop: asyncio.Event, thread: LoopThread, scheduler: LiveSch
         thread.call(stop_there.set)
         await asyncio.wait({working}, timeout=STOP_WITHIN)
         if working.done():
-            working.result()
-        else:
-            logger.warning("the scheduler is busy with one decision: ending without it")
+            return working.result()
+        logger.warning("the scheduler does not stop within %g s: ending without it", STOP_WITHIN)
+        return False
     finally:
         stopping.cancel()
         working.cancel()
@@ -189,19 +189,23 @@ async def _run_elected(scheduler: LiveScheduler, election: Election, stop: async
     leads.set(1)
     holding = asyncio.create_task(election.hold())
     working = asyncio.create_task(_run_until(stop, thread, scheduler))
+    # If writes may be under way, the lease runs out by itself instead.
+    may_release = False
     try:
         await asyncio.wait({holding, working}, return_when=asyncio.FIRST_COMPLETED)
         if holding.done():
             working.cancel()
             await asyncio.wait({working})
             holding.result()
-        await working
+        may_release = await working
     except LeadershipLostError:
         raise PodiumError("leadership was lost: the lease could not be renewed in time") from None
     finally:
         leads.set(0)
         holding.cancel()
-        await election.release()
+        election.fence.close()
+        if may_release:
+            await election.release()
 
 
 async def _unless(stop: asyncio.Event, work: Awaitable[Any]) -> bool:

@@ -47,11 +47,12 @@ class LiveScheduler:
         """The last decisions; None until `run` has begun to schedule."""
         return None if self._scheduling is None else self._scheduling.history
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Schedule until told to stop; bindings under way are then finished.
+    async def run(self, stop: asyncio.Event) -> bool:
+        """Schedule until told to stop; bindings that were sent are then finished. Returns whether all of them were.
 
         If the API server went back to an older state, everything that was assumed is forgotten.
         """
+        has_finished = True
         while not stop.is_set():
             self._scheduling = Scheduling(
                 self._client,
@@ -62,9 +63,10 @@ class LiveScheduler:
                 self.metrics,
                 self._options,
             )
-            await self._scheduling.run(stop)
+            has_finished = await self._scheduling.run(stop)
             if not stop.is_set():
                 await asyncio.sleep(SETTLES_WITHIN)
+        return has_finished
 
     async def measure(self) -> None:
         """Take the current state into the metrics."""

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from podium.answers.explanation import explain_pod
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.config.plugin_args import VolumeBindingArgs
@@ -17,11 +18,12 @@ from podium.errors import PodiumError
 from podium.framework import SKIP, SUCCESS, Code, CycleState, Plugin, PostBindPlugin, Registry, Status
 from podium.framework.plugin import PLUGIN_FAULTS
 from podium.live.binding import bind
-from podium.live.client import Requests
+from podium.live.client import ApiClient
 from podium.live.decision_history import Decided, DecisionHistory
 from podium.live.device_writes import DeviceWrites, WrittenDynamicResources
 from podium.live.event_recorder import EventRecorder
 from podium.live.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics, PluginTimes, Values, event_labels, values_now
+from podium.live.pod_group_conditions import write_condition
 from podium.live.pod_statuses import NOT_SCHEDULABLE, SCHEDULER_ERROR, PodStatuses, UnscheduledCondition
 from podium.live.preemptions import Preemptions, preempt
 from podium.live.reflector import Reflectors
@@ -31,22 +33,26 @@ from podium.live.threads import DaemonThreads
 from podium.live.volume_writes import VolumeWrites
 from podium.loop import Bind, Event, EventType, Evict, Instruction, Nominate, SchedulerLoop, Unschedulable, Wait
 from podium.loop.cycle import answer_of, with_plugin
+from podium.loop.events import SetCondition
 from podium.loop.queued_pod import Assumed
 from podium.memory import collector_paused
 from podium.model import Pod, PodGroup
+from podium.model.pod_groups import Condition
 from podium.plugins import IN_TREE
 from podium.plugins.default_binder import BINDER, DefaultBinder
 from podium.plugins.default_preemption import DefaultPreemption
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.storage.volume_binding import VolumeBinding
-from podium.present.explanation import explain_pod, to_document
+from podium.present.explanation import to_document
 
 logger = logging.getLogger("podium.live")
 
 SLICE = 0.02
 """Seconds of deciding after which answers of the API server are handled."""
-FINISH_WITHIN = 30.0
-"""Seconds for bindings under way to finish when the scheduler stops."""
+FINISH_WITHIN = 10.0
+"""Seconds for requests that were sent to be answered when the scheduler stops."""
+TELL_WITHIN = 0.5
+"""Seconds for statuses and events to be written then."""
 SLOW_DECISION = 10.0
 """Seconds after which a decision is reported as slow."""
 
@@ -67,8 +73,8 @@ class Scheduling:
 
     def __init__(
         self,
-        client: Requests,
-        events_client: Requests,
+        client: ApiClient,
+        events_client: ApiClient,
         reflectors: Reflectors,
         config: KubeSchedulerConfiguration,
         settings: RunSettings,
@@ -76,8 +82,8 @@ class Scheduling:
         options: dict[str, Any],
     ) -> None:
         """Start from all current objects. `options` are those of `Scheduler`: registry, tie_break and so on."""
-        client, events_client = RefusedWrites(client), RefusedWrites(events_client)
-        self._client, self._reflectors, self._settings = client, reflectors, settings
+        writing = RefusedWrites(client)
+        self._requests, self._client, self._reflectors, self._settings = client, writing, reflectors, settings
         self._warnings = RepeatedWarnings()
         options = dict(options)
         self._preemptions = Preemptions(is_allowed=settings.preempts)
@@ -85,11 +91,13 @@ class Scheduling:
             plugins = WrittenDynamicResources, self._preemptions.plugin()
             options["registry"] = _replaced(options.get("registry") or IN_TREE, plugins)
         self._config = config
-        self._statuses, self._recorder = PodStatuses(client), EventRecorder(events_client)
-        self._volumes, self._devices = VolumeWrites(client, reflectors), DeviceWrites(client, reflectors)
+        self._statuses, self._recorder = PodStatuses(writing), EventRecorder(RefusedWrites(events_client))
+        self._volumes, self._devices = VolumeWrites(writing, reflectors), DeviceWrites(writing, reflectors)
         self._slots = asyncio.Semaphore(settings.bind_concurrency)
         self._wake_up = reflectors.has_events
         self._tasks: set[asyncio.Task[None]] = set()
+        self._in_threads: set[asyncio.Task[Any] | None] = set()
+        """The tasks that wait for a user's plugin."""
         self._waiting: dict[str, float] = {}
         """The times since which pods wait at Permit."""
         self._expecting: set[str] = set()
@@ -123,12 +131,14 @@ class Scheduling:
 
     # -- working -----------------------------------------------------------------------------------------------------
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Schedule until told to stop, or until the API server went back to an older state; bindings under way are then
-        finished.
+    async def run(self, stop: asyncio.Event) -> bool:
+        """Schedule until told to stop, or until the API server went back to an older state; bindings that were sent
+        are then finished. Returns whether all of them were.
         """
         if not self._settings.dry_run:
             self._recorder.start()
+        stopping = asyncio.create_task(stop.wait())
+        stopping.add_done_callback(lambda _: self._wake_up.set())
         try:
             while not stop.is_set() and self._reflectors.went_back == self._went_back:
                 self._reflectors.check()
@@ -140,10 +150,10 @@ class Scheduling:
                 if not has_worked:
                     await self._rest(stop)
                 await asyncio.sleep(0)
-            await self._finish(FINISH_WITHIN)
+            return await self._hand_over()
         finally:
-            # A replica that lost the lease must not write: give up what is under way.
-            await self._finish(0.0)
+            stopping.cancel()
+            await self._give_up()
             self._last_turn = None
             for threads in (self._threads, self._deciding, self._explaining):
                 threads.shutdown()
@@ -231,17 +241,29 @@ class Scheduling:
             async with asyncio.timeout(timeout):
                 await self._wake_up.wait()
 
-    async def _finish(self, within: float) -> None:
-        """Let the work under way finish within this many seconds, then cancel the rest."""
-        if self._tasks and within:
-            logger.info("stopping: %d writes are under way", len(self._tasks))
-            await asyncio.wait(self._tasks, timeout=within)
+    async def _hand_over(self) -> bool:
+        """Finish the bindings that were sent, and return whether all are; what still waits for its turn is left to the
+        next leader.
+        """
+        finishing = {each for each in self._tasks if each in self._requests.in_flight or each in self._in_threads}
+        for task in self._tasks - finishing:
+            task.cancel()
+        logger.info("stopping: %d writes under way, %d given back", len(finishing), len(self._tasks - finishing))
+        unfinished = set[asyncio.Task[None]]()
+        if finishing:
+            _, unfinished = await asyncio.wait(finishing, timeout=FINISH_WITHIN)
+        await self._statuses.stop(TELL_WITHIN)
+        await self._recorder.stop(TELL_WITHIN)
+        return not unfinished
+
+    async def _give_up(self) -> None:
+        """Cancel what is under way: a replica that lost the lease must not write."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._statuses.stop(min(within, 1.0))
-        await self._recorder.stop(min(within, 5.0))
+        await self._statuses.stop(0.0)
+        await self._recorder.stop(0.0)
 
     # -- carrying out ------------------------------------------------------------------------------------------------
 
@@ -264,11 +286,20 @@ class Scheduling:
                 case Nominate(pod, node):
                     if not self._settings.dry_run:
                         self._statuses.nominate(pod, node)
+                case SetCondition(_, group, condition):
+                    if not self._settings.dry_run:
+                        self._spawn(self._set_condition(group, condition))
         if evictions:
             self.metrics.victims.observe(len(evictions))
             if not self._settings.dry_run:
                 self._preemptions.begin(evictions[0].by, [each.pod for each in evictions])
                 self._spawn(self._preempt(evictions))
+
+    async def _set_condition(self, group: PodGroup, condition: Condition) -> None:
+        try:
+            await write_condition(self._client, group, condition)
+        except PodiumError as error:
+            logger.warning("the condition of PodGroup %s cannot be written: %s", group.key, error)
 
     def _note_bound(self, pod: Pod, decided: Decided) -> None:
         self.history.decided(pod, decided)
@@ -394,7 +425,12 @@ class Scheduling:
 
     async def _in_thread(self, work: Callable[..., Status], *arguments: Any) -> Status:
         """Run a user's plugin in a thread: it may make slow calls."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+        task = asyncio.current_task()
+        self._in_threads.add(task)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+        finally:
+            self._in_threads.discard(task)
 
     async def _bind_devices(self, assumed: Assumed) -> None:
         pod = assumed.pod
