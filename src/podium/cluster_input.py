@@ -8,7 +8,9 @@ from podium.cluster import Cluster
 from podium.errors import InputError
 from podium.manifests import Objects, Source, load
 from podium.model import Node
-from podium.workloads import expand_workloads, with_changes_carried_out
+from podium.workloads import with_changes_carried_out
+from podium.workloads.admission import Refusal
+from podium.workloads.created_pods import Expanded, expanded_workloads
 from podium.workloads.missing_owners import OwnersFor, missing_owners, unknown_changes
 
 
@@ -52,9 +54,18 @@ class ClusterInput:
         return with_changes_carried_out(self.objects)
 
     @cached_property
+    def _with_pods(self) -> Expanded:
+        return expanded_workloads(self.settled)
+
+    @property
     def expanded(self) -> Objects:
         """The settled objects, and the pending pods that workloads want and do not have."""
-        return expand_workloads(self.settled)
+        return self._with_pods.objects
+
+    @property
+    def refused(self) -> tuple[Refusal, ...]:
+        """The pods that workloads want and that LimitRanges or ResourceQuotas do not allow."""
+        return self._with_pods.refused
 
     def missing_owners(self, *needed: OwnersFor) -> list[str]:
         """One line for each kind of workload that an answer needs and the input has only pods of; what that changes.

@@ -20,7 +20,7 @@ from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError, PluginError
 from podium.framework.obstacle import Obstacle, RejectedNodes
 from podium.lookup import find_nodes
-from podium.model import DeviceClass, Pod, ResourceClaim
+from podium.model import DeviceClass, LimitRange, Pod, ResourceClaim, ResourceQuota
 from podium.model.pod import is_of_daemon_set
 from podium.model.quantity import format_quantity
 from podium.plugins.dynamic_resources.device_selectors import SelectionError, selects
@@ -31,6 +31,7 @@ from podium.plugins.dynamic_resources.shared_counters import CounterUse
 from podium.rules import Rules
 from podium.wording import counted
 from podium.workloads import workload_of
+from podium.workloads.admission import Admission
 from podium.workloads.replicas import pods_of
 
 
@@ -74,6 +75,8 @@ class Capacity(ShownResult):
     """The cluster with all fitting pods placed."""
     obstacles: Mapping[str, tuple[Obstacle, ...]] = field(default_factory=dict)
     """Per node that rejected the first pod that does not fit, the things in the way that can be named."""
+    refused: str = ""
+    """Why the API server does not create the next pod, with the ResourceQuota or LimitRange; empty if it does."""
 
     @property
     def count(self) -> int:
@@ -83,6 +86,8 @@ class Capacity(ShownResult):
     @property
     def message(self) -> str:
         """Why the next pod does not fit, in a sentence."""
+        if self.refused:
+            return f"the API server refuses more: {self.refused}"
         if self.stopped_by is None and not self.limit:
             return "every node that it is meant for has one"
         if self.stopped_by is None:
@@ -133,7 +138,13 @@ def capacity(
     stopped_by: Decision | None = None
     obstacles: Mapping[str, tuple[Obstacle, ...]] = {}
     with closing(Scheduler(cluster, SchedulerOptions.steady(config, **keywords))) as scheduler:
-        for place, pod in islice(pods_of(templates, turns, cluster), wanted):
+        admission, refused = _admission_to(cluster), ""
+        for place, new in islice(pods_of(templates, turns, cluster), wanted):
+            pod = admission.with_defaults(new)
+            refused = admission.refusal(pod)
+            if refused:
+                break
+            admission.note(pod)
             try:
                 node = None if pod.spec.scheduling_gates else scheduler.schedule(pod)
             except PluginError as error:
@@ -148,7 +159,14 @@ def capacity(
             if not is_of_daemon_set(pod):
                 break
     fits = tuple(Fits(template, dict(counts)) for template, counts in zip(templates, nodes, strict=True))
-    return Capacity(fits, turns, limit, stopped_by, cluster, obstacles)
+    return Capacity(fits, turns, limit, stopped_by, cluster, obstacles, refused)
+
+
+def _admission_to(cluster: Cluster) -> Admission:
+    """The LimitRanges and ResourceQuotas of a cluster, and its pods, which use the quotas."""
+    rules = (*cluster.store.of(LimitRange), *cluster.store.of(ResourceQuota))
+    pods = (*(pod for pod, _ in cluster.placed()), *cluster.pending.values()) if rules else ()
+    return Admission([*rules, *pods])
 
 
 def without_nodes(cluster: Cluster, excluded: Iterable[str]) -> Cluster:
@@ -206,7 +224,7 @@ class CapacityQuestion:
             most = self.limit or (self.at_least if self.offers else 0)
             found = capacity(cluster, self.templates, options, mix=self.mix, limit=most)
             cluster, waiting = found.cluster, []
-            if self.offers:
+            if self.offers and not found.refused:
                 more = pods_of(self.templates, found.mix, cluster)
                 waiting = [pod for _, pod in islice(more, max(self.at_least - found.count, 0))]
         return found, nodes_needed(cluster, waiting, self.offers, options) if self.offers else None

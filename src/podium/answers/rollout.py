@@ -21,6 +21,7 @@ from podium.manifests.apply import Applied
 from podium.model import DaemonSet, Deployment, Object, Pod, StatefulSet
 from podium.rules.gates import is_at_least
 from podium.workloads import with_changes_carried_out, workload_of
+from podium.workloads.admission import Refusal
 from podium.workloads.expansion import Expansion
 from podium.workloads.rolling_updates import ROLLED_OUT, kept_on_purpose
 from podium.workloads.rollout_controllers import (
@@ -131,6 +132,8 @@ class Rollout:
     simulation: Simulation
     changes: tuple[ChangedObject, ...]
     steps: tuple[RolloutStep, ...]
+    refused: tuple[Refusal, ...] = ()
+    """Pods that the API server does not create."""
 
     @property
     def complete(self) -> bool:
@@ -198,8 +201,8 @@ def rollout(
     before = {id(applied.after): applied.before for applied in rolled_out}
     others = [applied for applied in objects.applied if id(applied.after) not in before]
     start = objects.replaced((before.get(id(obj), obj) for obj in objects), applied=others)
-    start = ClusterInput(start).expanded
-    cluster = Cluster.from_objects(start)
+    given = ClusterInput(start)
+    start, cluster = given.expanded, given.cluster()
     for applied in rolled_out:
         cluster.update(applied.after)
     options = SchedulerOptions.of(config, **keywords)
@@ -215,7 +218,13 @@ def rollout(
         for applied in objects.applied
         if not isinstance(applied.after, Pod)
     ]
-    return Rollout(simulation_of(placements, requested_before(objects), cluster), tuple(ordered), tuple(steps))
+    refused = {
+        (each.workload, each.namespace, each.reason): each for each in (*given.refused, *stage.expansion.refused)
+    }
+    simulation = simulation_of(placements, requested_before(objects), cluster)
+    stuck = any(change.stuck for change in ordered)
+    # A refusal that the rollout overcame, once old pods were gone, is no result.
+    return Rollout(simulation, tuple(ordered), tuple(steps), tuple(refused.values()) if stuck else given.refused)
 
 
 def requested_before(objects: Objects) -> Mapping[str, Amounts]:
@@ -285,6 +294,7 @@ class RolloutStage:
             self._gone[pod.key] = node or None
         if self._waiting.pop(pod.key, None) is not None or not node:
             self._cluster.end(pod)
+            self.expansion.admission.forget(pod)
             return
         marked = replace(
             pod,
@@ -337,6 +347,7 @@ class RolloutStage:
         leaving, self._leaving = self._leaving, {}
         for pod in leaving.values():
             self._cluster.end(pod)
+            self.expansion.admission.forget(pod)
         return bool(leaving)
 
     def _schedule(self) -> dict[str, str]:

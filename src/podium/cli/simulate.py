@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from podium.engine.scheduler import SchedulerOptions
     from podium.present.text import Line
     from podium.timeline import Timeline, TimelineResult
+    from podium.workloads.admission import Refusal
 
 
 class Bound(StrEnum):
@@ -100,7 +101,7 @@ def simulate(
     found = (_step_by_step if stepwise else _at_once)(given, settings, preempt=preempt)
     if not write_report(html, lambda: _page(found)):
         _show(found, output, objects.unchanged, settings.release, everything=everything)
-    return 0 if found.simulation.fits and not any(change.stuck for change in found.changes) else 1
+    return 0 if found.is_complete else 1
 
 
 NO_CACHE = "--no-equivalence-cache"
@@ -112,6 +113,13 @@ class Simulated(NamedTuple):
     simulation: Simulation
     changes: tuple[ChangedObject, ...]
     steps: tuple[RolloutStep, ...] | None
+    refused: tuple[Refusal, ...]
+    """Pods that LimitRanges or ResourceQuotas do not allow."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every pod that is wanted exists and has a node."""
+        return self.simulation.fits and not self.refused and not any(change.stuck for change in self.changes)
 
 
 def _scaled(given: ClusterInput, bound: Bound | None) -> ClusterInput:
@@ -146,7 +154,7 @@ def _at_once(given: ClusterInput, settings: SchedulerOptions, *, preempt: bool) 
         simulation = simulate(cluster, config=settings, preempt=preempt, on_decided=lambda placement: advance())
     if objects.applied:
         simulation = with_usage_before(simulation, requested_before(objects))
-    return Simulated(simulation, changed_objects(objects, simulation), None)
+    return Simulated(simulation, changed_objects(objects, simulation), None, given.refused)
 
 
 def _step_by_step(given: ClusterInput, settings: SchedulerOptions, *, preempt: bool) -> Simulated:
@@ -158,7 +166,7 @@ def _step_by_step(given: ClusterInput, settings: SchedulerOptions, *, preempt: b
     if not any(isinstance(applied.after, ROLLED_OUT) for applied in objects.applied):
         warn("--rollout: no later -f changes a Deployment, StatefulSet or DaemonSet, so there is nothing to roll out")
     found = rollout(objects, settings)
-    return Simulated(found.simulation, found.changes, found.steps)
+    return Simulated(found.simulation, found.changes, found.steps, found.refused)
 
 
 def _page(found: Simulated) -> str:
@@ -169,12 +177,16 @@ def _page(found: Simulated) -> str:
 
 def _show(found: Simulated, output: Format, unchanged: int, release: AnyRelease, *, everything: bool) -> None:
     from podium.cli.output import emit, text_width
-    from podium.present.simulation import change_lines, to_document, to_lines, to_rows
+    from podium.present.simulation import change_lines, refused_lines, to_document, to_lines, to_rows
 
     def lines() -> list[Line]:
         width = text_width(output)
         changes = change_lines(found.changes, found.steps, unchanged=unchanged, width=width, everything=everything)
-        return [*changes, *to_lines(found.simulation, width=width, everything=everything)]
+        return [
+            *changes,
+            *refused_lines(found.refused, width),
+            *to_lines(found.simulation, width=width, everything=everything),
+        ]
 
     emit(
         output,

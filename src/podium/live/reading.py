@@ -70,10 +70,12 @@ RESOURCES = {
 }
 """Every kind that scheduling reads, by its name."""
 
-WORKLOADS = frozenset(("CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job"))
-"""Kinds that create or scale pods, and that a scheduler does not need once the pods exist."""
+CREATING_PODS = frozenset(
+    ("CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job", "LimitRange", "ResourceQuota")
+)
+"""Kinds that create, scale or limit pods, and that a scheduler does not need once the pods exist."""
 
-SCHEDULED_BY = tuple(resource for kind, resource in RESOURCES.items() if kind not in WORKLOADS)
+SCHEDULED_BY = tuple(resource for kind, resource in RESOURCES.items() if kind not in CREATING_PODS)
 """The kinds that a running scheduler follows."""
 
 

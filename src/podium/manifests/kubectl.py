@@ -17,6 +17,8 @@ KUBECTL_NAMES = {
     "HorizontalPodAutoscaler": "hpa",
     "PodDisruptionBudget": "pdb",
     "PriorityClass": "priorityclasses",
+    "ResourceQuota": "quota",
+    "LimitRange": "limits",
     "PersistentVolume": "pv",
     "PersistentVolumeClaim": "pvc",
     "StorageClass": "storageclasses",

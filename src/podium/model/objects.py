@@ -373,6 +373,54 @@ class HorizontalPodAutoscaler(Object, frozen=True):
     spec: HorizontalPodAutoscalerSpec = HorizontalPodAutoscalerSpec()
 
 
+class LimitRangeItem(Struct, frozen=True):
+    """The limits of one type of object: Container, Pod or PersistentVolumeClaim."""
+
+    type: str = ""
+    max: ResourceList = {}
+    min: ResourceList = {}
+    default: ResourceList = {}
+    default_request: ResourceList = {}
+    max_limit_request_ratio: ResourceList = {}
+
+
+class LimitRangeSpec(Struct, frozen=True):
+    limits: list[LimitRangeItem] = []
+
+
+class LimitRange(Object, frozen=True):
+    """Bounds of what a container or pod of a namespace asks for, and the defaults."""
+
+    spec: LimitRangeSpec = LimitRangeSpec()
+
+
+class ScopedResourceSelectorRequirement(Struct, frozen=True):
+    scope_name: str = ""
+    operator: str = ""
+    values: list[str] = []
+
+
+class ScopeSelector(Struct, frozen=True):
+    match_expressions: list[ScopedResourceSelectorRequirement] = []
+
+
+class ResourceQuotaSpec(Struct, frozen=True):
+    hard: ResourceList = {}
+    scopes: list[str] = []
+    scope_selector: ScopeSelector | None = None
+
+
+class ResourceQuotaStatus(Struct, frozen=True):
+    used: ResourceList = {}
+
+
+class ResourceQuota(Object, frozen=True):
+    """How much the pods of a namespace may ask for in total."""
+
+    spec: ResourceQuotaSpec = ResourceQuotaSpec()
+    status: ResourceQuotaStatus = ResourceQuotaStatus()
+
+
 def int_or_percent(value: int | str, of: int, *, up: bool) -> int:
     """A number as it is, or a percentage of `of` rounded up or down; InputError for anything else."""
     if isinstance(value, int):

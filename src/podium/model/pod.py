@@ -273,6 +273,7 @@ class PodSpec(Struct, frozen=True):
     host_network: bool = False
     host_users: bool | None = None
     termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
 
 
 class ContainerStatus(Struct, frozen=True):

@@ -27,6 +27,7 @@ from podium.present.text import (
 )
 from podium.timeline.result import Life, TimelineResult
 from podium.wording import counted, joined, listed
+from podium.workloads.admission import Refusal
 
 
 class WorkloadPlacement(NamedTuple):
@@ -251,11 +252,15 @@ def _change(usage: Usage, resource: str) -> str:
 
 
 def to_document(
-    simulation: Simulation, changes: Sequence[ChangedObject] = (), steps: Sequence[RolloutStep] | None = None
+    simulation: Simulation,
+    changes: Sequence[ChangedObject] = (),
+    steps: Sequence[RolloutStep] | None = None,
+    refused: Sequence[Refusal] = (),
 ) -> dict[str, Any]:
     """The simulation as plain data, of kind Simulation; amounts are in milli-cpu, bytes or units.
 
-    `changes` are the changes of later files, and `steps` those of the rollout, if there was one.
+    `changes` are the changes of later files, `steps` those of the rollout, if there was one, and `refused` the pods
+    that LimitRanges or ResourceQuotas do not allow.
     """
     new = Counter(placement.node for placement in simulation.placed)
     return {
@@ -269,6 +274,7 @@ def to_document(
             "preempted": len(simulation.preempted),
         },
         "settled": simulation.is_settled,
+        "refused": [each.to_dict() for each in refused],
         "workloads": [
             {
                 "namespace": workload.namespace,
@@ -335,6 +341,14 @@ def to_rows(simulation: Simulation) -> str:
 
 
 INDENT = "    "
+
+
+def refused_lines(refused: Sequence[Refusal], width: int = WIDTH) -> list[Line]:
+    """The pods that the API server does not create, and why; nothing if it creates all."""
+    if not refused:
+        return []
+    lines = [line for each in refused for line in wrapped(str(each), width, then=INDENT)]
+    return [Line("REFUSED BY THE API SERVER", "bold"), *lines, Line("")]
 
 
 def change_lines(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from podium.manifests.loading import Objects, first_few, missing_references
 from podium.model import (
@@ -17,6 +17,7 @@ from podium.model import (
     ReplicationController,
     StatefulSet,
 )
+from podium.workloads.admission import Refusal
 from podium.workloads.daemon_sets import expand_daemon_set
 from podium.workloads.deployments import expand_deployment, expand_replica_set, expand_replication_controller
 from podium.workloads.expansion import Expansion
@@ -51,13 +52,26 @@ def _treated_as_due(cron_jobs: Sequence[str]) -> list[str]:
     return [f"{kind} {first_few(cron_jobs)} treated as if due now: the pods of {jobs} added"]
 
 
+class Expanded(NamedTuple):
+    """The objects with the pods of workloads, and the pods that the API server refuses to create."""
+
+    objects: Objects
+    refused: tuple[Refusal, ...]
+
+
 def expand_workloads(objects: Objects, is_due: Callable[[CronJob], bool] | None = None) -> Objects:
     """The objects, and after each workload the pending pods that it wants and does not have.
 
     Pods of the input count for their controller, by its kind and name. The pods come with the ReplicaSets, Jobs,
     PersistentVolumeClaims and ResourceClaims that controllers would create, including the claims of ephemeral volumes.
-    Names are the same in every run. CronJobs that are not suspended are due if `is_due` returns True.
+    Names are the same in every run. CronJobs that are not suspended are due if `is_due` returns True. LimitRanges set
+    the defaults of new pods; a warning lists the pods that LimitRanges or ResourceQuotas do not allow.
     """
+    return expanded_workloads(objects, is_due).objects
+
+
+def expanded_workloads(objects: Objects, is_due: Callable[[CronJob], bool] | None = None) -> Expanded:
+    """See `expand_workloads`; also returns which pods are refused."""
     expansion = Expansion(objects)
     expanded: list[Object] = []
     for obj in objects:
@@ -71,8 +85,9 @@ def expand_workloads(objects: Objects, is_due: Callable[[CronJob], bool] | None 
         expand = _EXPAND.get(type(obj))
         if expand is not None and not obj.metadata.deletion_timestamp:
             expanded += expand(obj, expansion)
-    if len(expanded) == len(objects):
-        return objects
+    refused = tuple(expansion.refused)
+    if len(expanded) == len(objects) and not refused:
+        return Expanded(objects, ())
     known = set(missing_references(objects))
     kept = Objects(
         (),
@@ -81,5 +96,10 @@ def expand_workloads(objects: Objects, is_due: Callable[[CronJob], bool] | None 
         scheduler_config=objects.scheduler_config,
         applied=objects.applied,
     )
-    warnings = [*_treated_as_due(expansion.due), *expansion.priorities.warnings, *missing_references(expanded)]
-    return kept.replaced(expanded, warnings)
+    warnings = [
+        *map(str, refused),
+        *_treated_as_due(expansion.due),
+        *expansion.priorities.warnings,
+        *missing_references(expanded),
+    ]
+    return Expanded(kept.replaced(expanded, warnings), refused)

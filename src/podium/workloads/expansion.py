@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -22,6 +23,7 @@ from podium.model import (
     ResourceClaimTemplate,
     StorageClass,
 )
+from podium.workloads.admission import Admission, Refusal
 from podium.workloads.claims import claims_for, default_storage_class, ephemeral_claims
 from podium.workloads.owners import controller_reference, deployment_of
 
@@ -37,6 +39,9 @@ class Expansion:
         objects = list(objects)
         self.nodes = [obj for obj in objects if type(obj) is Node]
         self.priorities = Priorities(objects)
+        self.admission = Admission(objects)
+        self.refused: list[Refusal] = []
+        """The pods that the API server refuses to create."""
         self.due: list[str] = []
         """The CronJobs treated as due now."""
         self._taken = {obj.identity for obj in objects}
@@ -77,14 +82,19 @@ class Expansion:
     def pods(self, owner: Object, template: PodTemplateSpec, number: int) -> Iterator[Object]:
         """A number of pods of a template, with their claims."""
         refuse_too_many(owner, number)
-        for _ in range(number):
+        refused = len(self.refused)
+        for place in range(number):
             name = self.free_name(Pod, owner.namespace, owner.name)
             yield from self.pod(owner, template, name)
+            if len(self.refused) > refused:
+                # The others are like this one, and refused as well.
+                self.refused[-1] = dataclasses.replace(self.refused[-1], count=number - place)
+                return
 
     def pod(
         self, owner: Object, template: PodTemplateSpec, name: str, *, labels: dict[str, str] | None = None
     ) -> Iterator[Object]:
-        """One pending pod of a template, and a claim for each generic ephemeral volume."""
+        """One pending pod of a template, and a claim for each generic ephemeral volume; nothing if it is refused."""
         metadata = ObjectMeta(
             name=name,
             generate_name=f"{owner.name}-",
@@ -93,11 +103,28 @@ class Expansion:
             annotations=template.metadata.annotations,
             owner_references=[controller_reference(owner)],
         )
-        pod = self.add(Pod(metadata=metadata, spec=template.spec, status=PodStatus(phase="Pending")))
-        pod, claims = self.with_claims(pod)
+        new = Pod(metadata=metadata, spec=template.spec, status=PodStatus(phase="Pending"))
+        admitted = self._admitted(new, owner) if self.admission else new
+        if admitted is None:
+            return
+        pod, claims = self.with_claims(self.add(admitted))
         yield self.priorities.resolve(pod)
         yield from claims
         yield from self.ephemeral_claims(pod)
+
+    def _admitted(self, new: Pod, owner: Object) -> Pod | None:
+        """A new pod with the defaults of its namespace; None if the API server refuses it."""
+        pod = default_object(new)
+        assert isinstance(pod, Pod)
+        pod = self.admission.with_defaults(self.priorities.resolve(pod))
+        reason = self.admission.refusal(pod)
+        if not reason:
+            self.admission.note(pod)
+            return pod
+        above = owner.metadata.controller
+        workload = f"{above.kind}/{above.name}" if above else f"{type(owner).__name__}/{owner.name}"
+        self.refused.append(Refusal(workload, owner.namespace, 1, reason))
+        return None
 
     def with_claims(self, pod: Pod) -> tuple[Pod, list[ResourceClaim]]:
         """A pod with the resource claims that are created from templates for it."""

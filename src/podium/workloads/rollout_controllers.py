@@ -286,8 +286,7 @@ class StatefulSetController(Controller):
     def _next(self) -> bool:
         if self._parallel:
             missing = [each for each in self._ordinals if each not in self._pods and not self._is_leaving(each)]
-            for ordinal in missing:
-                self._make(ordinal)
+            missing = [ordinal for ordinal in missing if self._make(ordinal)]
             condemned = self._condemned()
             for ordinal in condemned:
                 self._drop(ordinal)
@@ -296,8 +295,7 @@ class StatefulSetController(Controller):
             if self._is_leaving(ordinal):
                 return False
             if ordinal not in self._pods:
-                self._make(ordinal)
-                return True
+                return self._make(ordinal)
             if not self.stage.is_ready(self._pods[ordinal]):
                 return False
         condemned = self._condemned()
@@ -354,12 +352,15 @@ class StatefulSetController(Controller):
     def _is_leaving(self, ordinal: int) -> bool:
         return self.stage.is_leaving(f"{self._set.namespace}/{self._set.name}-{ordinal}")
 
-    def _make(self, ordinal: int) -> None:
+    def _make(self, ordinal: int) -> bool:
+        """Create a pod; False if the API server refuses it."""
         is_new = ordinal >= self._first
         made = stateful_pod(self._set if is_new else self._old_set, ordinal, self.stage.expansion)
-        (self._pods[ordinal],) = self._create(made)
-        if is_new or not self.applied.changes_template:
-            self._updated.add(ordinal)
+        for pod in self._create(made):
+            self._pods[ordinal] = pod
+            if is_new or not self.applied.changes_template:
+                self._updated.add(ordinal)
+        return ordinal in self._pods
 
     def _drop(self, ordinal: int) -> None:
         self._updated.discard(ordinal)
@@ -471,7 +472,8 @@ class DaemonSetController(Controller):
         return node in self._leaving and self.stage.is_leaving(self._leaving[node].key)
 
     def _make(self, node: str) -> None:
-        (self._new[node],) = self._create(daemon_pod(self._set, node, self.stage.expansion))
+        for pod in self._create(daemon_pod(self._set, node, self.stage.expansion)):
+            self._new[node] = pod
 
     def _drop(self, node: str, pods: dict[str, Pod]) -> None:
         self._leaving[node] = pods.pop(node)
