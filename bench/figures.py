@@ -25,6 +25,8 @@ class Figure(NamedTuple):
     nodes: int = NODES
     pods: int = PODS
     running: int = 0
+    apps: int = 0
+    """In a full cluster, how many apps have nine kinds of pods each; 0 for three kinds without labels."""
     arguments: tuple[str, ...] = ()
     """Of the command line, for a command."""
     processes: int = 2
@@ -168,8 +170,18 @@ FULL = tuple(
 )
 """Too many pods for the nodes: most of them wait, and are tried again whenever one ends."""
 
+FULL_KINDS = tuple(
+    Figure(name, "full", nodes=nodes, pods=pods, apps=apps, processes=1, repetitions=2, is_quick=False, seconds=seconds)
+    for name, nodes, pods, apps, seconds in (
+        ("full-kinds", 50, 1_000, 20, 2.0),
+        ("full-kinds-3000", 50, 3_000, 20, 6.0),
+        ("full-kinds-10000", 200, 10_000, 111, 20.0),
+    )
+)
+"""The same with nine kinds of pods for each app: labels and requests differ."""
+
 CAPACITY = Figure("capacity", "capacity", nodes=1_000, pods=40_000, processes=1, repetitions=3, seconds=2.0)
 """How many pods of `basic` fit."""
 
-FIGURES = (*SHAPES, *GROWING, LARGE, *MILLION, *LOADING, HOUR, *FULL, CAPACITY)
+FIGURES = (*SHAPES, *GROWING, LARGE, *MILLION, *LOADING, HOUR, *FULL, *FULL_KINDS, CAPACITY)
 BY_NAME = {figure.name: figure for figure in FIGURES}

@@ -72,10 +72,30 @@ def full_events(seed: int, pods: int) -> list[Fields]:
     chance, events = random.Random(seed), []
     for number in range(pods):
         requests = {"cpu": chance.choice(FULL_SIZES), "memory": "256Mi"}
-        container = {"name": "main", "image": "batch", "resources": {"requests": requests}}
-        pod = _object("Pod", f"batch-{number:05}", spec={"containers": [container]})
-        events.append({"time": round(chance.uniform(0, 600), 1), "event": "add", "object": pod, "lifetime": 1800})
+        events.append(_full_arrival(number, {}, requests, chance))
     return events
+
+
+KIND_SIZES = tuple((cpu, memory) for cpu in ("500m", "1", "2") for memory in ("256Mi", "512Mi", "1Gi"))
+
+
+def full_kinds_events(seed: int, pods: int, apps: int) -> list[Fields]:
+    """The same with nine kinds for each app: labels and requests differ."""
+    chance, events = random.Random(seed), []
+    for number in range(pods):
+        app = chance.randrange(apps)
+        cpu, memory = chance.choice(KIND_SIZES)
+        labels = {"app": f"app-{app}", "team": f"team-{app % 7}"}
+        events.append(_full_arrival(number, labels, {"cpu": cpu, "memory": memory}, chance))
+    return events
+
+
+def _full_arrival(number: int, labels: Fields, requests: Fields, chance: random.Random) -> Fields:
+    container = {"name": "main", "image": "batch", "resources": {"requests": requests}}
+    pod = _object("Pod", f"batch-{number:05}", spec={"containers": [container]})
+    if labels:
+        pod["metadata"]["labels"] = labels
+    return {"time": round(chance.uniform(0, 600), 1), "event": "add", "object": pod, "lifetime": 1800}
 
 
 def _object(kind: str, name: str, **fields: Fields) -> Fields:

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from bench.figures import BY_NAME, DUMP, Figure
-from bench.hour import full_events, full_nodes, hour_events, hour_nodes
+from bench.hour import full_events, full_kinds_events, full_nodes, hour_events, hour_nodes
 from bench.reference import SLICES, Sample, Yardstick, peak_bytes, take
 from bench.shapes import Fields, case
 from podium.answers import capacity
@@ -110,7 +110,8 @@ def _hour(figure: Figure) -> Iterator[Sample]:
 
 
 def _full(figure: Figure) -> Iterator[Sample]:
-    nodes, events = full_nodes(figure.nodes), full_events(0, figure.pods)
+    nodes = full_nodes(figure.nodes)
+    events = full_kinds_events(0, figure.pods, figure.apps) if figure.apps else full_events(0, figure.pods)
     for _ in range(figure.repetitions):
         results: list[TimelineResult] = []
         yield take([partial(_live_through, nodes, events, results)])

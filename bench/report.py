@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.figures import CAPACITY, FULL, GO, GROWTH, HOUR, LARGE, LOADING, NODES, SHAPES, growth_name
+from bench.figures import CAPACITY, FULL, FULL_KINDS, GO, GROWTH, HOUR, LARGE, LOADING, NODES, SHAPES, growth_name
 from bench.results import Baseline, Result, Results
 
 DOCS = Path(__file__).parent.parent / "docs" / "performance.md"
@@ -24,6 +24,9 @@ WHAT = {
     "full": "a full cluster: 50 nodes of 8 cpu, 1,000 pods within ten minutes that run for 30",
     "full-3000": "the same with 3,000 pods",
     "full-10000": "10,000 such pods on 200 nodes",
+    "full-kinds": "the full cluster with 1,000 pods of 180 kinds: 20 apps of 9 sizes",
+    "full-kinds-3000": "the same with 3,000 pods",
+    "full-kinds-10000": "10,000 such pods of 1,000 kinds on 200 nodes",
     "build": "`Cluster.from_objects()` of its objects",
     "explain": "`podium explain` on the dump, from a cold start",
     "help": "`podium --help`",
@@ -184,7 +187,7 @@ def _growth(results: dict[str, Result]) -> Table:
 
 def _loading(results: dict[str, Result]) -> Table:
     rows = []
-    for figure in (*LOADING, HOUR, *FULL, CAPACITY):
+    for figure in (*LOADING, HOUR, *FULL, *FULL_KINDS, CAPACITY):
         result = results.get(figure.name)
         if result is not None:
             limits = (_seconds(figure.seconds), NONE if figure.peak is None else _size(figure.peak))

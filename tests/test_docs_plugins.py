@@ -52,7 +52,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_the_python_on_the_page_runs(page: Path) -> None:
     names: dict[str, object] = {}
     snippets = [block.text for block in BLOCKS if block.language == "python" and not block.file]
-    assert len(snippets) == 4
+    assert len(snippets) == 5
     for snippet in snippets:
         exec(compile(snippet, "docs/plugins.md", "exec"), names)
 

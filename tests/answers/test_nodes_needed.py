@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from builders import HOSTNAME, ZONE, affinity, make_node, make_object, make_pod, pod_term, spread
+from device_objects import gpus, make_claim, make_class, using
 from podium.answers import NodesNeeded, NodeTemplate, nodes_needed
-from podium.answers.capacity import add_nodes
 from podium.answers.disruption import IGNORE_DAEMON_SETS, Fate, drain
+from podium.answers.node_mixes import add_nodes
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.errors import InputError
@@ -138,3 +139,46 @@ def test_the_mix_is_enough_when_the_nodes_really_come() -> None:
 def test_two_templates_of_one_name_are_bad_input() -> None:
     with pytest.raises(InputError, match="node templates small, small: each must have a name of its own"):
         needed(pods(1), of(SMALL), of(SMALL, 2.0))
+
+
+def zone(letter: str, **fields: Any) -> Node:
+    return make_node(f"new-{letter}", labels={ZONE: letter, HOSTNAME: f"new-{letter}"}, **fields)
+
+
+def test_a_mix_is_found_though_no_template_helps_alone() -> None:
+    there = [
+        make_node(f"there-{letter}", labels={ZONE: letter, HOSTNAME: f"there-{letter}"}, pods=pods_there)
+        for letter, pods_there in (("a", 3), ("b", 3), ("c", 3))
+    ]
+    wanted = pods(15, topology_spread_constraints=[spread(ZONE, {"app": "web"})])
+
+    answer = needed(wanted, *(of(zone(letter, pods=2)) for letter in "abc"), objects=tuple(there))
+
+    assert (dict(answer.best.counts), answer.best.left) == ({"new-a": 1, "new-b": 1, "new-c": 1}, ())
+    assert answer.search.complete
+    assert answer.search.at_least == 3.0
+
+
+def test_what_was_not_covered_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    templates = [of(make_node(f"n{number}", cpu=str(3 + number)), 1.0 + number / 7) for number in range(6)]
+    wanted = [make_pod(f"p{number}", requests={"cpu": f"{700 + number}m"}) for number in range(60)]
+    proved = needed(wanted, *templates)
+    monkeypatch.setattr("podium.answers.node_mixes.MOST_TRIALS", 30)
+
+    answer = needed(wanted, *templates)
+
+    assert answer.best.fits
+    assert proved.search.complete
+    assert not answer.search.complete
+    assert 0 < answer.search.at_least <= proved.best.price <= answer.best.price
+
+
+def test_the_objects_of_a_template_come_with_each_node() -> None:
+    device_class, template = make_class(), make_node("gpu", cpu="8")
+    asked = [make_pod(f"p{number}", resource_claims=using(f"c{number}")) for number in range(3)]
+    claims = [make_claim(f"c{number}", namespace="default") for number in range(3)]
+
+    with_devices = NodeTemplate(template, 1.0, (gpus("gpu", 1),))
+
+    assert needed(asked, of(template), objects=(device_class, *claims)).best.counts == {}
+    assert needed(asked, with_devices, objects=(device_class, *claims)).best.counts == {"gpu": 3}

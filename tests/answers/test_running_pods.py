@@ -14,11 +14,11 @@ from builders import make_node, make_pod
 from cluster.facts import facts
 from device_objects import gpus, make_class
 from podium import answers
+from podium.answers.explanation import explain_pod
 from podium.answers.moved_pods import ScoredPods
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.model import Object, ResourceClaim
-from podium.present.explanation import explain_pod
 
 RELEASES = ("v1.33", "v1.37")
 """The first does not look at claims, the second does."""

@@ -49,9 +49,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def podium_running(*arguments: str | Path) -> Iterator[tuple[str, int]]:
-    """`podium serve` or `podium extender`: its address, and its process."""
-    port = free_port()
+def podium_running(*arguments: str | Path, port: int = 0) -> Iterator[tuple[str, int]]:
+    """`podium serve` or `podium extender`: its address, and its process; on a free port unless one is given."""
+    port = port or free_port()
     code = "from podium.cli import main; main()"
     command = [sys.executable, "-c", code, *map(str, arguments), "--port", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)

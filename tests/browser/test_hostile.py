@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -63,7 +64,7 @@ def unharmed(page: Any) -> None:
 
 
 def test_hostile_text_is_shown_as_text_in_every_view(hostile_url: str, open_page: Callable[..., Any]) -> None:
-    page = ready(open_page(hostile_url), "pods")
+    page = ready(open_page(f"{hostile_url}/#/pods"), "pods")
     until(page, "document.body.textContent.includes('<script>document.title')")
     unharmed(page)
     for place in range(len(PATTERNS)):
@@ -89,7 +90,8 @@ def test_hostile_text_is_shown_as_text_in_every_view(hostile_url: str, open_page
 def test_a_hostile_address_is_text_too(hostile_url: str, open_page: Callable[..., Any]) -> None:
     for text in PATTERNS:
         said = quote(text)
-        page = open_page(f"{hostile_url}/#/decision?pod={said}&node={said}&w={said}:5&off={said}")
+        scenario = quote(json.dumps({"name": text[:200], "settings": {"weights": {text: 5}}}))
+        page = open_page(f"{hostile_url}/#/decision?pod={said}&node={said}&s={scenario}")
         page.wait_for_selector("#problem:not([hidden])")
         unharmed(page)
 

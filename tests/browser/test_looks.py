@@ -24,22 +24,28 @@ EVENTS = [
     {"time": 120, "event": "fail", "object": {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "general-a1"}}},
 ]
 LINES = "\n".join(json.dumps(event) for event in EVENTS)
+WEIGHTS = {"settings": {"weights": {"NodeResourcesBalancedAllocation": 20}}}
+WAITING = "ml/train-xl-6np85"
 VIEWS = {
+    "home": "#/home",
     "pods": "#/pods",
     "decision": f"#/decision?pod={POD}",
-    "weights": f"#/decision?pod={POD}&w=NodeResourcesBalancedAllocation:20",
+    "pending": f"#/decision?pod={WAITING}",
+    "weights": f"#/decision?pod={POD}&s={quote(json.dumps(WEIGHTS))}",
     "node": f"#/decision?pod={POD}&open=spot-c2",
-    "cluster": f"#/cluster?steps={quote(json.dumps(STEPS))}",
+    "cluster": f"#/cluster?s={quote(json.dumps({'steps': STEPS}))}",
     "time": f"#/time?events={quote(LINES)}&until=900&t=300",
     "compare": "#/compare?what=releases&a=v1.37&b=v1.14&run=1",
 }
 
 
 def shown(page: Any, name: str) -> Any:
-    ready(page, "decision" if name in ("weights", "node") else name)
+    ready(page, "decision" if name in ("weights", "node", "pending") else name)
     if name == "weights":
         until(page, "/would go elsewhere/.test(document.querySelector('.moved').textContent)")
         page.evaluate("document.querySelector('.weights').scrollIntoView()")
+    if name == "pending":
+        page.wait_for_selector(".fixes li")
     if name == "node":
         page.wait_for_selector("aside[data-node]")
     if name in ("time", "compare"):

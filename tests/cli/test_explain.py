@@ -43,9 +43,34 @@ def test_words_then_scores_then_rejections() -> None:
     assert "\x1b" not in result.output
 
 
+def test_formulas_of_the_two_best_nodes_or_of_all(tmp_path: Path) -> None:
+    plain = run("explain", "web-5f7c9-new", "-f", EXAMPLE).stdout
+    shown = run("explain", "web-5f7c9-new", "-f", EXAMPLE, "--formulas").stdout
+    headings = [line for line in shown.splitlines() if line.endswith(": how its scores come about")]
+
+    assert [heading.partition(":")[0] for heading in headings] == ["web-c1", "web-b1"]
+    assert "  NodeResourcesFit\n    cpu: " in shown
+    assert "how its scores come about" not in plain
+
+    documents = {
+        flags: explained("web-5f7c9-new", "-f", EXAMPLE, *flags)["feasible"]
+        for flags in ((), ("--formulas",), ("--formulas", "--all"))
+    }
+    counts = [sum("formulas" in node for node in feasible) for feasible in documents.values()]
+    assert counts == [0, 2, len(documents[()])]
+    for found in documents["--formulas", "--all"]:
+        numbers = {each["plugin"]: each for each in found["formulas"]}
+        assert numbers.keys() == found["scores"].keys()
+        assert sum(each["weighted"] for each in numbers.values()) == found["total"]
+
+    page = tmp_path / "page.html"
+    run("explain", "web-5f7c9-new", "-f", EXAMPLE, "--formulas", "--html", page)
+    assert "how its scores come about" in page.read_text()
+
+
 def test_fits_80_columns() -> None:
     for name in ("web-5f7c9-new", "web-5f7c9-z1q9p", "train-0"):
-        for more in ([], ["--nodes"], ["--all"]):
+        for more in ([], ["--nodes"], ["--all"], ["--formulas"]):
             assert max(map(len, run("explain", name, "-f", EXAMPLE, *more).stdout.splitlines())) <= 80
 
 

@@ -12,11 +12,12 @@ import pytest
 
 from builders import affinity, make_config, make_node, make_pod, pod_term, scores, spread
 from cli.running import config, node, pod, run, written
+from podium.answers.explanation import explain_pod
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.errors import ExtenderWarning
 from podium.model import Node
-from podium.present.explanation import about_running, explain_pod
+from podium.present.explanation import about_running
 
 from .loopback import Answer, Loopback
 

@@ -228,3 +228,11 @@ def test_a_pod_is_rejected_by_the_plugin_whose_patience_ends_first() -> None:
     assert [assumed.pod.name for assumed in pods] == ["b"]
     assert pods.take("default/b") is other
     assert "default/b" not in pods
+
+
+@pytest.mark.parametrize(("ends_late", "leaves_at"), [(False, 3.0), (True, 4.0)])
+def test_a_backoff_that_ends_on_a_check(ends_late: bool, leaves_at: float) -> None:
+    times = BackoffTimes(1.0, 10.0, window=0.0, ends_late=ends_late)
+    pod = queued("p", timestamp=2.0, unschedulable_count=1)
+    assert times.leaves_at(pod) == leaves_at
+    assert times.is_backing_off(pod, 3.0) is ends_late

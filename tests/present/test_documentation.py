@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from builders import make_node, make_pod
+from podium.answers.explanation import explain_pod
 from podium.answers.simulation import simulate
 from podium.cluster import Cluster
 from podium.engine import Scheduler
@@ -28,7 +29,7 @@ def cluster() -> Cluster:
 
 
 def explained() -> dict[str, Any]:
-    return explanation.to_document(explanation.explain_pod(Scheduler(cluster()), make_pod("web")))
+    return explanation.to_document(explain_pod(Scheduler(cluster()), make_pod("web")))
 
 
 def simulated() -> dict[str, Any]:

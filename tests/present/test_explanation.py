@@ -10,12 +10,13 @@ import pytest
 import yaml
 
 from builders import ZONE, make_node, make_pod
+from podium.answers.explanation import Explained, explain_pod
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.errors import InputError
 from podium.model import Object, Pod
 from podium.present import to_json, to_yaml
-from podium.present.explanation import Explained, explain_pod, to_document, to_lines, to_rows
+from podium.present.explanation import obstacle_texts, to_document, to_lines, to_rows
 from storage_objects import bound, make_claim, make_volume, on_label, pod_with, uses
 
 
@@ -240,7 +241,7 @@ def test_a_pod_that_runs_does_not_stand_in_its_own_way() -> None:
     running = pod_with(uses("data"), node="node-a")
     storage = make_claim("data", volume="v", modes=modes), make_volume("v", modes=modes)
 
-    assert explained(running, *ZONES, *storage).details == {}
+    assert obstacle_texts(explained(running, *ZONES, *storage)) == {}
 
 
 def test_older_releases_have_no_details() -> None:
@@ -251,4 +252,4 @@ def test_older_releases_have_no_details() -> None:
     explanation = explain_pod(older, STORED)
 
     assert explanation.decision.rejected["node-b"].plugin == "VolumeZone"
-    assert explanation.details == {}
+    assert obstacle_texts(explanation) == {}

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from builders import affinity, expression, make_node, make_pod, node_affinity, pod_term, spread, with_args
+from podium.answers.explanation import Explained, explain_pod
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.engine.decision import Eviction
 from podium.framework.obstacle import Obstacle
 from podium.model import Object, Pod
-from podium.present.explanation import Explained, explain_pod, summarized
+from podium.present.explanation import summarized
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 

@@ -50,6 +50,39 @@ class Empty(FilterPlugin):
     name = "Empty"
 
 
+class OtherLines(ScorePlugin):
+    name = "OtherLines"
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return 42
+
+    def score_lines(self, state: CycleState, pod: Pod, node: NodeInfo) -> Sequence[str]:
+        return ["6 * 7 = 142"]
+
+
+class OneLine(ScorePlugin):
+    name = "OneLine"
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return 42
+
+    def score_lines(self, state: CycleState, pod: Pod, node: NodeInfo) -> Sequence[str]:
+        return "6 * 7 = 42"
+
+
+class OtherNormalizeLines(ScorePlugin):
+    name = "OtherNormalizeLines"
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return 42
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
+        return scores // 2
+
+    def normalize_lines(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes, place: int) -> Sequence[str]:
+        return ["half of it", f"{scores[place]}"]
+
+
 class EmptyScore(FilterPlugin, ScorePlugin):
     name = "EmptyScore"
 

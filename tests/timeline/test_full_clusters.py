@@ -37,9 +37,25 @@ SPECS: tuple[dict[str, Any], ...] = (
         ],
         "owner": "ReplicaSet/web",
     },
+    {
+        "cpu": "1",
+        "affinity": {
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "shy"}}}
+                ]
+            }
+        },
+    },
 )
+APPS = ("batch", "shy", "other")
+"""The labels of pods without an owner; only the last of `SPECS` selects one of them."""
 arrivals = st.lists(
-    st.tuples(st.integers(0, 60), st.sampled_from(SPECS), st.sampled_from([5, 20, 60])), min_size=5, max_size=30
+    st.tuples(
+        st.integers(0, 60), st.sampled_from(SPECS), st.sampled_from([5, 20, 60]), st.sampled_from(("batch", *APPS))
+    ),
+    min_size=5,
+    max_size=30,
 )
 happenings = st.lists(st.tuples(st.integers(0, 90), st.sampled_from(["drain", "fail", "uncordon", "add", "remove"])))
 
@@ -49,17 +65,21 @@ def history(result: TimelineResult) -> bytes:
     return msgspec.json.encode([list(result.log), result.to_dict()])
 
 
-def alike(item: dict[str, Any]) -> dict[str, Any]:
-    """The pod with the labels that all pods without an owner have here, so that those of one spec are of one kind."""
+Arrival = tuple[int, dict[str, Any], int, str]
+"""When a pod comes, its spec, how long it runs, and its app."""
+
+
+def labelled(item: dict[str, Any], app: str) -> dict[str, Any]:
+    """The pod with the label of its app, unless an owner gives it labels."""
     if not item["metadata"]["ownerReferences"]:
-        item["metadata"]["labels"] = {"app": "batch"}
+        item["metadata"]["labels"] = {"app": app}
     return item
 
 
-def events(pods: list[tuple[int, dict[str, Any], int]], others: list[tuple[int, str]]) -> list[dict[str, Any]]:
+def events(pods: list[Arrival], others: list[tuple[int, str]]) -> list[dict[str, Any]]:
     found = [
-        at(time, "add", alike(pod(f"p{number}", **spec)), lifetime=lifetime)
-        for number, (time, spec, lifetime) in enumerate(pods)
+        at(time, "add", labelled(pod(f"p{number}", **spec), app), lifetime=lifetime)
+        for number, (time, spec, lifetime, app) in enumerate(pods)
     ]
     for number, (time, event) in enumerate(others):
         if event == "add":
@@ -86,7 +106,7 @@ def one_by_one(happens: list[dict[str, Any]], node_count: int) -> bytes:
 @settings(max_examples=settings().max_examples // 4, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(arrivals, happenings, st.integers(1, 4))
 def test_the_same_history_as_with_nothing_remembered(
-    pods: list[tuple[int, dict[str, Any], int]], others: list[tuple[int, str]], node_count: int
+    pods: list[Arrival], others: list[tuple[int, str]], node_count: int
 ) -> None:
     happens = events(pods, others)
 
@@ -95,7 +115,7 @@ def test_the_same_history_as_with_nothing_remembered(
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_full_day_of_few_kinds(seed: int) -> None:
-    pods = [(number * 7 % 60, SPECS[(number * (seed + 3)) % 4], 20 + number % 40) for number in range(40)]
+    pods = [(number * 7 % 60, SPECS[(number * (seed + 3)) % 4], 20 + number % 40, "batch") for number in range(40)]
     happens = events(pods, [])
 
     assert run(happens, 3) == one_by_one(happens, 3)
@@ -112,7 +132,37 @@ def test_pods_of_few_kinds_are_tried_where_they_are(monkeypatch: pytest.MonkeyPa
         return found
 
     monkeypatch.setattr(PodGroup, "reject", counting)
-    pods = [(number, SPECS[number % 3], 100) for number in range(60)]
+    pods = [(number, SPECS[number % 3], 100, "batch") for number in range(60)]
     run(events(pods, []), 2)
 
     assert max(rejected) > 10
+
+
+@pytest.fixture
+def groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many groups of woken pods there were, each time they were looked for."""
+    found: list[int] = []
+    woken = SchedulingQueue.woken_groups
+
+    def counting(queue: SchedulingQueue) -> list[PodGroup]:
+        found.append(len(woken(queue)))
+        return woken(queue)
+
+    monkeypatch.setattr(SchedulingQueue, "woken_groups", counting)
+    return found
+
+
+def test_labels_that_nothing_selects_make_no_other_kind(groups: list[int]) -> None:
+    pods = [(number, SPECS[number % 3], 100, f"app-{number}") for number in range(60)]
+    run(events(pods, []), 2)
+
+    assert max(groups) <= 3
+
+
+def test_a_selector_that_comes_later_tells_kinds_apart() -> None:
+    guard = {**SPECS[-1], "cpu": "0", "nodeSelector": {ZONE: "a"}}
+    running = [(0, {"cpu": "1", "nodeSelector": {ZONE: zone}}, 20 if zone == "a" else 90, "") for zone in "aaabbb"]
+    waiting = [(5 + number, SPECS[0], 60, app) for number, app in enumerate(("shy", "batch", "batch", "shy"))]
+    happens = events([*running, *waiting, (10, guard, 90, "guard")], [])
+
+    assert run(happens, 2) == one_by_one(happens, 2)

@@ -94,6 +94,15 @@ def test_owners_matter_for_budgets_that_depend_on_the_wanted_pods(spec: Fields, 
     assert len(lines(BUDGETS, owned("web-1", "ReplicaSet", "web"), budget(**spec))) == number
 
 
+def test_owners_of_every_kind_matter_for_budgets() -> None:
+    pods = [owned("web-1", "ReplicaSet", "web"), owned("db-0", "StatefulSet", "db")]
+
+    assert [line.split()[0] for line in lines(BUDGETS, *pods, budget(maxUnavailable=1))] == [
+        "ReplicaSet",
+        "StatefulSet",
+    ]
+
+
 def test_strict_input_has_the_owners() -> None:
     given = ClusterInput.read([node("n1"), owned("a-1", "DaemonSet", "a")], strict=True)
 

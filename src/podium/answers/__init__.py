@@ -6,11 +6,7 @@ from podium.answers.capacity import (
     Capacity,
     CapacityQuestion,
     Fits,
-    NodeMix,
-    NodesNeeded,
-    NodeTemplate,
     capacity,
-    nodes_needed,
     without_nodes,
 )
 from podium.answers.change_search import Suggestion
@@ -30,6 +26,7 @@ from podium.answers.disruption import (
     worst_nodes,
 )
 from podium.answers.measures import Condition, Measures, measure
+from podium.answers.node_mixes import MixSearch, NodeMix, NodesNeeded, NodeTemplate, nodes_needed
 from podium.answers.rollout import ChangedObject, Rollout, RolloutStep, changed_objects, rollout
 from podium.answers.spec_constraints import SpecConstraint
 from podium.answers.trials import OBJECTIVES, TIMELINE_OBJECTIVES
@@ -62,6 +59,7 @@ __all__ = [
     "Finding",
     "Fits",
     "Measures",
+    "MixSearch",
     "Move",
     "NodeMix",
     "NodeTemplate",

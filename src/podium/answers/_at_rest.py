@@ -16,6 +16,7 @@ from podium.engine import Scheduler
 from podium.engine.scheduler import SchedulerOptions
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.loop.cycle import SchedulerLoop
+from podium.loop.queued_pod import QueuedPod
 from podium.model import Pod
 from podium.timeline import TimedEvent, Timeline
 
@@ -51,6 +52,8 @@ class RestingCluster:
     """Whether it came to rest; if not, pods evict each other for ever, and this is how things stand after half an
     hour.
     """
+    group_messages: Mapping[str, str] = field(default_factory=dict)
+    """Why pods of PodGroups wait, by namespace/name."""
     not_evicted: Mapping[str, str] = field(default_factory=dict)
     """The pods that a drain could not evict, and why."""
 
@@ -60,6 +63,8 @@ class RestingCluster:
 
     def why_pending(self, pod: Pod) -> tuple[str, str]:
         """Why a pod has no node, and the plugin that failed on it if that is the reason."""
+        if pod.key in self.group_messages:
+            return self.group_messages[pod.key], ""
         try:
             self.scheduler.best(pod)
         except PluginError as error:
@@ -99,9 +104,19 @@ def run_to_rest(
             outcome.pod, outcome.node = cluster.find_pod(key) or (None, None)
         is_settled = timeline.history.last_change + timeline.keeps_trying <= PATIENCE
         left = {pod: why for pods in result.unfinished_drains.values() for pod, why in pods.items()}
-        yield RestingCluster(loop.scheduler, outcomes, result.log, is_settled, left)
+        messages = {queued.key: _why_waiting(queued, loop.scheduler) for queued in loop.queue.groups}
+        yield RestingCluster(loop.scheduler, outcomes, result.log, is_settled, messages, left)
     finally:
         timeline.close()
+
+
+def _why_waiting(queued: QueuedPod, scheduler: Scheduler) -> str:
+    """Why a pod of a group waits: what holds it back, else why the last attempt failed."""
+    try:
+        scheduler.check_queue(queued.pod)
+    except PluginError as error:
+        return str(error)
+    return queued.message or "another pod of its PodGroup is held back"
 
 
 def _bind_assumed(cluster: Cluster) -> None:

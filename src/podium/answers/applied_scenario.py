@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec.structs import replace as with_fields
 
-from podium.answers.capacity import add_nodes
 from podium.answers.disruption import Disruption, DisruptionSettings, Fate, drain, fail
+from podium.answers.node_mixes import add_nodes
 from podium.answers.scenario import (
     AddNodes,
     Apply,
@@ -425,6 +425,9 @@ def pending_changes(before: Simulation, after: Simulation) -> PendingChanges:
     groups: dict[tuple[bool, bool, bool], list[Placement]] = {}
     for each in after.placements:
         key = each.pod.key
+        if each.preempted_by and each.node is not None:
+            # It made room, and finds another node.
+            continue
         groups.setdefault((key in was, was.get(key) is not None, each.node is not None), []).append(each)
 
     def group(*flags: bool) -> tuple[Placement, ...]:

@@ -5,24 +5,21 @@ devices there are, which pods hold them, and which are free.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import count, islice
+from itertools import islice
 from typing import Any, NamedTuple, Unpack
 
-from msgspec.structs import replace
-
-from podium.answers.simulation import in_queue_order
-from podium.cluster import Cluster, NodeInfo
+from podium.answers.node_mixes import NodesNeeded, NodeTemplate, nodes_needed
+from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError, PluginError
 from podium.framework.obstacle import Obstacle, RejectedNodes
 from podium.lookup import find_nodes
-from podium.model import DeviceClass, Node, Pod, ResourceClaim
-from podium.model.objects import HOSTNAME
+from podium.model import DeviceClass, Pod, ResourceClaim
 from podium.model.pod import is_of_daemon_set
 from podium.model.quantity import format_quantity
 from podium.plugins.dynamic_resources.device_selectors import SelectionError, selects
@@ -33,8 +30,6 @@ from podium.plugins.dynamic_resources.shared_counters import CounterUse
 from podium.rules import Rules
 from podium.wording import counted
 from podium.workloads import workload_of
-from podium.workloads.claims import with_claims
-from podium.workloads.daemon_sets import bound_to, created_for_nodes, target_node
 from podium.workloads.replicas import pods_of
 
 
@@ -177,97 +172,6 @@ def checked_mix(mix: Sequence[int], templates: Sequence[Pod]) -> tuple[int, ...]
     return tuple(mix)
 
 
-MOST_TRIALS, MOST_DECISIONS = 400, 60_000
-"""The maximum number of mixes to try, and of pods to decide for that."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeTemplate:
-    """A node that can be added any number of times, for a price each."""
-
-    node: Node
-    price: float = 1.0
-
-    @property
-    def name(self) -> str:
-        return self.node.name
-
-
-@dataclass(frozen=True, slots=True)
-class NodeMix:
-    """A number of nodes of each template, their cost, and the pods that do not fit even then."""
-
-    counts: Mapping[str, int]
-    """The number of nodes per template name; templates that are not needed are left out."""
-    price: float
-    left: tuple[str, ...] = ()
-    """The pods that stay pending, as namespace/name."""
-
-    @property
-    def nodes(self) -> int:
-        return sum(self.counts.values())
-
-    @property
-    def fits(self) -> bool:
-        return not self.left
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"nodes": dict(self.counts), "count": self.nodes, "price": self.price, "left": list(self.left)}
-
-
-@dataclass(frozen=True, slots=True)
-class NodesNeeded:
-    """How many nodes are needed by the pods that fit nowhere now."""
-
-    pods: int
-    """How many pods do not fit now."""
-    alone: Mapping[str, NodeMix]
-    """Per template name, how many nodes of it alone are needed; if no number suffices, how many help."""
-    best: NodeMix
-    """The cheapest mix found with which all pods fit; if there is none, the mix that leaves the fewest pods."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as plain data."""
-        return {
-            "pods": self.pods,
-            "best": self.best.to_dict(),
-            "alone": {name: mix.to_dict() for name, mix in self.alone.items()},
-        }
-
-
-def nodes_needed(
-    cluster: Cluster,
-    pods: Sequence[Pod],
-    templates: Sequence[NodeTemplate],
-    config: Config | SchedulerOptions = None,
-    **keywords: Unpack[SchedulerKeywords],
-) -> NodesNeeded:
-    """How many nodes of the templates are needed so that all pods have a node; the cluster stays as it is.
-
-    Pods that fit now are placed first; nodes are then added for the others, which are decided again in their order. New
-    nodes run the pods of the cluster's DaemonSets for which they are eligible. Pods that wait for something other than
-    a node, for example a scheduling gate or another scheduler, are left out.
-    """
-    names = [template.name for template in templates]
-    if len(set(names)) < len(names):
-        raise InputError(f"node templates {', '.join(names)}: each must have a name of its own")
-    cluster, options = cluster.fork(), SchedulerOptions.steady(config, **keywords)
-    with closing(Scheduler(cluster, options)) as scheduler:
-        waiting = [pod for pod in pods if _waits_for_a_node(pod, scheduler)]
-        rest = [pod for pod in in_queue_order(waiting, scheduler) if scheduler.schedule(pod) is None]
-
-    def left(counts: Counts) -> tuple[str, ...]:
-        trial = cluster.fork()
-        for number, template in zip(counts, templates, strict=True):
-            add_nodes(trial, template.node, number)
-        with closing(Scheduler(trial, options)) as scheduler:
-            return tuple(pod.key for pod in rest if scheduler.schedule(pod) is None)
-
-    if not rest:
-        return NodesNeeded(0, {}, NodeMix({}, 0.0))
-    return _Search(templates, _Room(cluster, rest, templates), len(rest), left).run()
-
-
 @dataclass(frozen=True, slots=True)
 class CapacityQuestion:
     """How many more pods of some templates fit, and how many nodes the others, or the pending pods, need."""
@@ -305,164 +209,6 @@ class CapacityQuestion:
                 more = pods_of(self.templates, found.mix, cluster)
                 waiting = [pod for _, pod in islice(more, max(self.at_least - found.count, 0))]
         return found, nodes_needed(cluster, waiting, self.offers, options) if self.offers else None
-
-
-def _waits_for_a_node(pod: Pod, scheduler: Scheduler) -> bool:
-    return not pod.spec.scheduling_gates and pod.spec.scheduler_name in scheduler.frameworks
-
-
-def add_nodes(cluster: Cluster, template: Node, number: int) -> list[str]:
-    """Add a number of nodes of a template, each with its daemon pods; returns their names."""
-    nodes = list(_numbered_nodes(template, cluster, number))
-    for node in nodes:
-        cluster.add(node)
-    for pod in created_for_nodes(nodes, cluster.store):
-        if isinstance(pod, Pod) and (node_name := target_node(pod)) is not None:
-            cluster.add(bound_to(with_claims(pod, cluster), node_name))
-    return [node.name for node in nodes]
-
-
-def _numbered_nodes(template: Node, cluster: Cluster, number: int) -> Iterator[Node]:
-    names = (name for name in (f"{template.name}-{each}" for each in count(1)) if name not in cluster.rows)
-    for _, name in zip(range(number), names, strict=False):
-        labels = template.metadata.labels
-        # The hostname label names the node; no two nodes share its value.
-        own = {**labels, HOSTNAME: name} if HOSTNAME in labels else labels
-        metadata = replace(template.metadata, name=name, uid=f"Node/{name}", labels=own)
-        yield replace(template, metadata=metadata)
-
-
-Counts = tuple[int, ...]
-"""The number of nodes of each template."""
-
-
-class _Room:
-    """The pods' total requests, and the room for them on a new node of each template."""
-
-    def __init__(self, cluster: Cluster, pods: Sequence[Pod], templates: Sequence[NodeTemplate]) -> None:
-        self._asked: Counter[str] = Counter()
-        for pod in pods:
-            self._asked.update(cluster.info_of(pod).resources.requests)
-        self._offers = [self._offer(cluster.fork(), template.node) for template in templates]
-
-    def _offer(self, cluster: Cluster, template: Node) -> dict[str, int]:
-        (node,) = add_nodes(cluster, template, 1)
-        info = NodeInfo(cluster, cluster.rows[node])
-        return {name: info.allocatable(name) - info.requested(name) for name in self._asked}
-
-    def may_suffice(self, counts: Counts) -> bool:
-        """Whether the nodes' total room covers the pods' total requests: if not, there is no need to try them."""
-        return all(
-            sum(number * offer[name] for number, offer in zip(counts, self._offers, strict=True)) >= asked
-            for name, asked in self._asked.items()
-        )
-
-
-class _Search:
-    """Searches for the cheapest counts that leave no pod, or as few as possible; tries each at most once."""
-
-    def __init__(
-        self, templates: Sequence[NodeTemplate], room: _Room, pods: int, left: Callable[[Counts], tuple[str, ...]]
-    ) -> None:
-        self._templates, self._room, self._pods, self._try = templates, room, pods, left
-        self._known: dict[Counts, tuple[str, ...]] = {}
-
-    def run(self) -> NodesNeeded:
-        nothing = (0,) * len(self._templates)
-        alone = [self._fewest(nothing, place) for place in range(len(self._templates))]
-        together = tuple(map(sum, zip(*alone, strict=True)))
-        starts = [nothing, *alone, together]
-        self._goal = min(map(self._left, starts))
-        starts += self._greedy()
-        best = self._improved(min((start for start in starts if self._left(start) <= self._goal), key=self._rank))
-        each = {template.name: self._mix(counts) for template, counts in zip(self._templates, alone, strict=True)}
-        return NodesNeeded(self._pods, each, self._mix(best))
-
-    def _fewest(self, base: Counts, place: int) -> Counts:
-        """`base` plus the fewest nodes of one template that leave no pod, or as few pods as any number does."""
-        high = 1
-        while self._left(_plus(base, place, high)) and high < self._pods:
-            high = min(2 * high, self._pods)
-        goal = self._left(_plus(base, place, high))
-        if self._left(base) <= goal:
-            return base
-        low = 0
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._left(_plus(base, place, middle)) <= goal:
-                high = middle
-            else:
-                low = middle
-        return _plus(base, place, high)
-
-    def _greedy(self) -> list[Counts]:
-        """Add node by node the one that places the most pods for its price; empty if that never places all pods."""
-        counts: Counts = (0,) * len(self._templates)
-        left = self._left(counts)
-        while left > self._goal and not self._is_tired:
-            gains = [
-                ((left - self._left(_plus(counts, place, 1))) / template.price, -template.price, -place)
-                for place, template in enumerate(self._templates)
-            ]
-            gain, _, place = max(gains)
-            if gain <= 0:
-                return []
-            counts = _plus(counts, -place, 1)
-            left = self._left(counts)
-        return [counts] if left <= self._goal else []
-
-    def _improved(self, counts: Counts) -> Counts:
-        """Replace nodes by fewer or cheaper nodes of another template, as long as that gets cheaper."""
-        improving = True
-        while improving and not self._is_tired:
-            improving = False
-            for cheaper in self._neighbours(counts):
-                if self._left(cheaper) <= self._goal:
-                    counts, improving = cheaper, True
-                    break
-                if self._is_tired:
-                    break
-        return counts
-
-    def _neighbours(self, counts: Counts) -> Iterator[Counts]:
-        """Fewer nodes of one template, with as many of another as its price allows; the cheapest first."""
-        found: list[Counts] = []
-        for place, number in enumerate(counts):
-            for fewer in range(1, number + 1):
-                less = _plus(counts, place, -fewer)
-                found.append(less)
-                for other, template in enumerate(self._templates):
-                    if other != place:
-                        most = int(fewer * self._templates[place].price / template.price)
-                        found += [_plus(less, other, more) for more in range(1, most + 1)]
-        by_price = sorted(dict.fromkeys(found), key=self._rank)
-        cheaper = (each for each in by_price if self._rank(each) < self._rank(counts))
-        return (each for each in cheaper if self._goal or self._room.may_suffice(each))
-
-    @property
-    def _is_tired(self) -> bool:
-        return len(self._known) >= min(MOST_TRIALS, max(MOST_DECISIONS // self._pods, 20))
-
-    def _left(self, counts: Counts) -> int:
-        if counts not in self._known:
-            self._known[counts] = self._try(counts)
-        return len(self._known[counts])
-
-    def _rank(self, counts: Counts) -> tuple[float, int, Counts]:
-        """The sort key: cheaper first, then fewer nodes, then more of the templates named first."""
-        return self._price(counts), sum(counts), tuple(-number for number in counts)
-
-    def _price(self, counts: Counts) -> float:
-        total = sum(number * each.price for number, each in zip(counts, self._templates, strict=True))
-        return round(total, 6)
-
-    def _mix(self, counts: Counts) -> NodeMix:
-        needed = {each.name: number for each, number in zip(self._templates, counts, strict=True) if number}
-        return NodeMix(needed, self._price(counts), self._known[counts])
-
-
-def _plus(counts: Counts, place: int, number: int) -> Counts:
-    return (*counts[:place], counts[place] + number, *counts[place + 1 :])
 
 
 # -- devices -----------------------------------------------------------------------------------------------------------

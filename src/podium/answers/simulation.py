@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 from podium.answers._at_rest import PodOutcome, RestingCluster, run_to_rest, without_preemption
 from podium.cluster import Cluster
+from podium.engine.group_decision import QueuedMembers, decide_group
 from podium.engine.scheduler import Config, Scheduler, SchedulerKeywords, SchedulerOptions
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.memory import collector_relaxed
-from podium.model import CSINode, PersistentVolumeClaim, Pod, StorageClass
+from podium.model import CSINode, PersistentVolumeClaim, Pod, PodSpec, StorageClass
 from podium.model.objects import SELECTED_NODE, storage_class_of
 from podium.model.pod import claim_name
 from podium.plugins.storage.bindable_volumes import BindableVolumes
@@ -243,10 +244,15 @@ def place_in_order(
     before = requested_by_node(cluster)
     placements = []
     with closing(Scheduler(cluster, config, **keywords)) as scheduler, collector_relaxed():
-        for pod in in_queue_order(waiting, scheduler):
-            placements.append(_decide(pod, scheduler, messages=messages))
-            on_decided(placements[-1])
-            if until_one_fails and placements[-1].node is None:
+        for entity in entities_in_queue_order(waiting, scheduler):
+            if isinstance(entity, QueuedMembers):
+                made = [Placement(*each) for each in decide_group(entity.group, entity.pods, scheduler)]
+            else:
+                made = [_decide(entity, scheduler, messages=messages)]
+            placements += made
+            for placement in made:
+                on_decided(placement)
+            if until_one_fails and any(placement.node is None for placement in made):
                 break
     return simulation_of(placements, before, cluster)
 
@@ -312,6 +318,30 @@ def in_queue_order(pods: Iterable[Pod], scheduler: Scheduler) -> list[Pod]:
     (queue_sort,) = next(iter(scheduler.frameworks.values())).queue_sort
     queued = sorted((Queued(pod, _created(pod)) for pod in pods), key=queue_sort.sort_key)
     return [waiting.pod for waiting in queued]
+
+
+def entities_in_queue_order(pods: Iterable[Pod], scheduler: Scheduler) -> list[Pod | QueuedMembers]:
+    """The pods in the order in which they leave the queue, those of a PodGroup together."""
+    ordered = in_queue_order(pods, scheduler)
+    if not scheduler.setup.rules.pod_groups:
+        return [*ordered]
+    (queue_sort,) = next(iter(scheduler.frameworks.values())).queue_sort
+    entities: list[tuple[Queued, Pod | QueuedMembers]] = []
+    groups: dict[str, QueuedMembers] = {}
+    for pod in ordered:
+        group = scheduler.group_of(pod)
+        if group is None:
+            entities.append((Queued(pod, _created(pod)), pod))
+        elif group.key in groups:
+            groups[group.key].pods.append(pod)
+        else:
+            groups[group.key] = QueuedMembers(group, [pod])
+            stand_in = Pod(metadata=group.metadata, spec=PodSpec(priority=group.priority))
+            entities.append((Queued(stand_in, _created(pod)), groups[group.key]))
+    for members in groups.values():
+        members.pods.sort(key=lambda pod: (-pod.priority, _created(pod), pod.name))
+    entities.sort(key=lambda each: queue_sort.sort_key(each[0]))
+    return [entity for _, entity in entities]
 
 
 def _created(pod: Pod) -> float:

@@ -12,10 +12,13 @@ from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
     from podium.answers import WhyNot, WhyNowhere
+    from podium.answers.explanation import Explained
     from podium.engine import Decision
     from podium.engine.release import AnyRelease
     from podium.model import Pod
-    from podium.present.explanation import Explained
+
+COMPARED = 2
+"""Of how many nodes `--formulas` shows how their scores come about."""
 
 PodName = Annotated[
     str,
@@ -44,6 +47,10 @@ def explain(
     every_node: options.All = False,
     per_node: Annotated[bool, typer.Option("--nodes", help="Show rejections node by node, not by reason.")] = False,
     preempt: Annotated[bool, typer.Option("--preempt", help="Show on which nodes evicting pods makes room.")] = False,
+    formulas: Annotated[
+        bool,
+        typer.Option("--formulas", help="Show how the scores of the two best nodes come about; of each with --all."),
+    ] = False,
     html: options.Html = None,
     deciding: options.AllSchedulerOptions = options.AllSchedulerOptions(),
 ) -> int:
@@ -58,6 +65,7 @@ def explain(
         from podium.cli.live import ask_scheduler
 
         return ask_scheduler(from_scheduler, pod, namespace, output.value, token_file)
+    from podium.answers.explanation import best_nodes, explain_pod
     from podium.cli.inputs import in_scenario, mention, read_input, registry_with, scheduler_options
     from podium.cli.output import remark, write_report
     from podium.cluster import Cluster
@@ -65,7 +73,6 @@ def explain(
     from podium.engine.release import release_of
     from podium.errors import InputError
     from podium.lookup import find_pod, pods_of_workload
-    from podium.present.explanation import explain_pod
 
     registry = registry_with(deciding.plugins)
     objects = read_input(source).settled
@@ -81,7 +88,8 @@ def explain(
     elif found.name != (name := pod.rpartition("/")[2]):
         remark(f"{pod}: {found.key}, {_which_pod(pods_of_workload(objects, found, name))}")
     with closing(Scheduler(Cluster.from_objects(objects), settings)) as scheduler:
-        explained = explain_pod(scheduler, found, profile, preempt=preempt)
+        wanted = best_nodes((None if every_node else COMPARED) if formulas else 0)
+        explained = explain_pod(scheduler, found, profile, preempt=preempt, formulas_on=wanted)
         if source.verbose:
             remark(_shared_results(explained.decision, explain_pod(scheduler, found, profile).decision))
     error = explained.decision.error
@@ -91,7 +99,7 @@ def explain(
         show(explained, output, settings.release, every_node=every_node, per_node=per_node)
     if error:
         raise InputError(f"pod {found.key} cannot be decided: {error}")
-    return 0 if explained.decision.node is not None else 1
+    return 0 if explained.is_placed else 1
 
 
 def _which_pod(siblings: Sequence[Pod]) -> str:

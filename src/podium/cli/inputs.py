@@ -72,7 +72,7 @@ def read_templates(names: Iterable[str], objects: Objects, source: Source, profi
 
 
 def read_node(text: str, source: Source) -> NodeTemplate:
-    """The node in a file, `FILE`, or with a price each, `FILE=PRICE`."""
+    """The node in a file, `FILE`, or with a price each, `FILE=PRICE`; other objects of the file come with each node."""
     from podium.answers import NodeTemplate
 
     file, equals, price = text.rpartition("=")
@@ -89,7 +89,7 @@ def read_node(text: str, source: Source) -> NodeTemplate:
         number = math.nan
     if not 0 < number < math.inf:
         raise InputError(f"the price {price!r} of a node must be a number above 0", file)
-    return NodeTemplate(nodes[0], number)
+    return NodeTemplate(nodes[0], number, tuple(item for item in objects if not isinstance(item, Node)))
 
 
 def read_cluster(source: Source, deciding: Deciding, *needed: OwnersFor) -> tuple[Objects, SchedulerOptions]:

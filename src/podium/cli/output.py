@@ -289,9 +289,9 @@ def _with_release(document: Mapping[str, Any], release: AnyRelease | None) -> Ma
     if release is None:
         return document
     from podium.engine.release import release_of
+    from podium.present import with_release
 
-    head = {name: document[name] for name in ("apiVersion", "kind") if name in document}
-    return {**head, "release": release_of(release).name, **document}
+    return with_release(document, release_of(release).name)
 
 
 NARROWEST, DEFAULT_WIDTH, UNLIMITED = 40, 80, 100_000

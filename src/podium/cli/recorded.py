@@ -168,6 +168,7 @@ def demo(deciding: options.WhichRelease = options.WhichRelease()) -> None:
     """Explain two pods of an example cluster that comes with Podium."""
     from importlib.resources import as_file, files
 
+    from podium.answers.explanation import explain_pod
     from podium.cli.inputs import choose_release
     from podium.cli.output import print_lines, text_width
     from podium.cluster import Cluster
@@ -175,7 +176,7 @@ def demo(deciding: options.WhichRelease = options.WhichRelease()) -> None:
     from podium.manifests import load
     from podium.manifests.kubectl import KUBECTL_COMMAND
     from podium.model import Pod
-    from podium.present.explanation import explain_pod, to_lines
+    from podium.present.explanation import to_lines
     from podium.present.text import Line
 
     with as_file(files("podium.example") / "cluster.yaml") as path:

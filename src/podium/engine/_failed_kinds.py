@@ -139,9 +139,10 @@ class RowStatuses:
 class FailedKinds:
     """Remembers which kinds of pods fit nowhere, until a change might make them fit.
 
-    A kind is a compiled spec under one profile, plus the requests of the pod's resource claims. A failed pod is not
-    remembered if it cannot stand for its kind: it has objects named after it, it is nominated to a node, an extender is
-    interested in it, or its profile has a plugin that does not declare what it reads.
+    A kind is what no filter of a profile can tell apart (`Plans.kind_of`), plus the requests of the pod's resource
+    claims. A failed pod is not remembered if it cannot stand for its kind: it has objects named after it, it is
+    nominated to a node, an extender is interested in it, or its profile has a plugin that does not declare what it
+    reads.
     """
 
     MOST_KINDS = 1 << 12
@@ -229,7 +230,8 @@ class FailedKinds:
 
     def _kind(self, pod: Pod, info: PodInfo) -> Hashable:
         claims = claims_key(pod, self._cluster.store, self._cluster.rules) if pod.spec.resource_claims else None
-        return info, pod.spec.scheduler_name, claims
+        plans = self._plans.get(pod.spec.scheduler_name)
+        return info if plans is None else plans.kind_of(info), pod.spec.scheduler_name, claims
 
     def _stands_for_its_kind(self, pod: Pod, info: PodInfo) -> bool:
         return (

@@ -20,6 +20,7 @@ from podium.model import Pod, PodGroup
 UNSCHEDULABLE = "pod group is unschedulable"
 """The error that begins the message of a group, and of its pods, that could not be placed."""
 NO_PLACEMENTS = "no feasible placements found"
+PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
 
 
 class GroupStatus(NamedTuple):
@@ -275,6 +276,37 @@ def _rejected(pod: Pod, attempt: Attempt, decision: Decision | None) -> MemberRe
         return MemberResult(pod, status, attempt, decision, "")
     status = GroupStatus(Code.UNSCHEDULABLE, (), decision.message)
     return MemberResult(pod, status, attempt, decision, None, Diagnosis.of(decision))
+
+
+def failure_of(
+    status: GroupStatus, result: MemberResult, *, is_waiting_for_victims: bool = False
+) -> tuple[GroupStatus, str | None]:
+    """Why a pod is not placed, and its nomination, given the status of the group."""
+    if not status.is_success and not status.code.rejects:
+        return (result.status if result.status.code is Code.ERROR else status), ""
+    if not result.status.is_success:
+        return result.status, result.nominated
+    if is_waiting_for_victims:
+        return status, result.nominated
+    return GroupStatus(Code.UNSCHEDULABLE, (status.message,), UNSCHEDULABLE), ""
+
+
+def group_problem(group: PodGroup, pods: Sequence[Pod], scheduler: Scheduler) -> str:
+    """Why the pods, these queued ones and those that run, cannot be scheduled as one group; empty if they can."""
+    name, rules = pods[0].spec.scheduler_name, scheduler.setup.rules
+    policy = (group.spec.preemption_policy or PREEMPT_LOWER_PRIORITY) if rules.pod_group_preemption_policy else ""
+    for pod in (*pods, *scheduler.cluster.members.scheduled(group.key)):
+        should = "all pods in a single pod group should have the same"
+        if pod.spec.scheduler_name != name:
+            return f'{should} .spec.schedulerName set, got: "{pod.spec.scheduler_name}" and "{name}"'
+        if pod.priority != group.priority:
+            return f"{should} priority as the pod group's priority, got {pod.priority} and {group.priority}"
+        own = pod.spec.preemption_policy or PREEMPT_LOWER_PRIORITY
+        policy = policy or own
+        if own != policy:
+            as_group = " as the pod group's preemption policy" if rules.pod_group_preemption_policy else ""
+            return f"{should} preemption policy{as_group}, got {own} and {policy}"
+    return "" if name in scheduler.frameworks else f'profile not found for scheduler name "{name}"'
 
 
 def run_pod_group_post_filter(framework: Framework, failed: FailedGroup) -> PodGroupPostFilterResult:

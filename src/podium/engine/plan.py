@@ -364,6 +364,22 @@ class Plans:
         """The plugins that declare that they do not concern some pods."""
         self._varying = [p for p, _ in keeping if type(p).varies is not Plugin.varies]
         """The plugins that keep no results for some pods."""
+        self._evicts_by_spec = all(type(plugin).__module__.startswith("podium.") for plugin in framework.post_filter)
+        """Whether PostFilter reads nothing of a pod but its spec, as Podium's own plugins do."""
+
+    def kind_of(self, info: PodInfo) -> PodInfo | bytes:
+        """Equal for pods that no filter can tell apart now, nor a queueing hint of Podium's own plugins.
+
+        That is the signature of the spec where no plugin reads more of the pod: labels that nothing selects make no
+        difference. Where a filter runs for every pod, which may compare labels, it is the compiled spec itself.
+        """
+        try:
+            outline = self.of(info).outline
+        except Exception:  # a user's plugin may fail in any way, which an attempt of the pod reports
+            return info
+        kind = self._kinds_by_spec[info.spec_signature]
+        reads_more = kind is None or kind.reads_metadata or not self._evicts_by_spec
+        return info if reads_more or outline.varying_filter or outline.varying_pre_filter else info.spec_signature
 
     def of(self, info: PodInfo) -> Plan:
         cluster = self._cluster

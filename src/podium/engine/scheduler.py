@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
-from podium.cluster import Cluster
+from podium.cluster import Cluster, PodInfo
 from podium.cluster.columns import NO_ROWS, Ints
 from podium.config import STORAGE_PLUGINS, ignoring
 from podium.engine._evaluation import NO_EXTENDERS, Evaluation, ExtenderRound
@@ -26,7 +26,7 @@ from podium.engine.select import First, Sampling, TieBreak, tie_break
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, CycleState, Framework, Registry, Status
 from podium.framework.plugin import NOTHING, PLUGIN_FAULTS
-from podium.model import Pod
+from podium.model import Pod, PodGroup
 from podium.plugins import IN_TREE
 
 
@@ -154,6 +154,13 @@ class Scheduler:
             wanted = pod.spec.scheduler_name
             raise InputError(f"pod {pod.key}: no profile for scheduler name {wanted!r}; the configuration has {known}")
         return framework
+
+    def group_of(self, pod: Pod) -> PodGroup | None:
+        """The PodGroup that the pod is scheduled with; None if it is scheduled alone, or its group does not exist."""
+        named = pod.spec.scheduling_group
+        if named is None or not self._rules.pod_groups:
+            return None
+        return self.cluster.store.of(PodGroup).get(named.pod_group_name, pod.namespace)
 
     # -- deciding --------------------------------------------------------------------------------------------------
 
@@ -288,6 +295,11 @@ class Scheduler:
         with PLUGIN_FAULTS:
             return self._put(attempt.evaluation, self.cluster.rows[attempt.node])
 
+    def settle(self, attempt: Attempt) -> None:
+        """Treat the assumed pod of an attempt as bound."""
+        assert attempt.evaluation is not None, "assume has checked it"
+        self._settle(attempt.evaluation, attempt.node or "")
+
     def take_back(self, attempt: Attempt) -> None:
         """Undo `assume`: the pod waits again, and is nominated to the node that its status names."""
         assert attempt.evaluation is not None, "assume has checked it"
@@ -323,6 +335,11 @@ class Scheduler:
         """The result of `diagnose` for a pod that is known to fit nowhere now; None if that is not known."""
         failed = self._failed.find(pod) if self._failed else None
         return failed.diagnosis if failed else None
+
+    def kind_of(self, info: PodInfo, profile: str) -> Hashable:
+        """Equal for pods of a profile that fit, or do not fit, alike as long as the filters that run stay the same."""
+        plans = self._plans.get(profile)
+        return info if plans is None or self.extenders else plans.kind_of(info)
 
     def save(self) -> tuple[Any, ...]:
         """The state besides the cluster that later choices depend on; pass it to `restore`."""
@@ -535,6 +552,11 @@ class Scheduler:
             extended = ExtenderRound(self.extenders, pod, self.setup.rules)
         framework = self.framework_of(pod)
         if member_of is None:
+            group = self.group_of(pod)
+            if group is not None:
+                raise InputError(
+                    f"pod {pod.key}: {self._rules.release} decides it with its PodGroup {group.key}, not alone"
+                )
             self._check_queue(pod, framework)
         if not self.cluster.node_count:
             return None, extended
@@ -559,6 +581,10 @@ class Scheduler:
         if self.extenders:
             extended.filter(evaluation)
         return evaluation, extended
+
+    def check_queue(self, pod: Pod) -> None:
+        """PluginError if a plugin keeps the pod out of the queue."""
+        self._check_queue(pod, self.framework_of(pod))
 
     def _check_queue(self, pod: Pod, framework: Framework) -> None:
         for plugin in framework.pre_enqueue:

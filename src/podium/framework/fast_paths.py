@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from podium.cluster import Cluster, Nodes
@@ -64,3 +66,12 @@ class NormalizesByMax(ScorePlugin):
             return np.full_like(scores, MAX_NODE_SCORE) if self.reverse else scores
         scaled = MAX_NODE_SCORE * scores // most
         return MAX_NODE_SCORE - scaled if self.reverse else scaled
+
+    def normalize_lines(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes, place: int) -> Sequence[str]:
+        most, score = max(highest(scores), 0), int(scores[place])
+        if most == 0:
+            return ["no node has more than 0, so each gets 100"] if self.reverse else [f"no node has more than {score}"]
+        scaled = MAX_NODE_SCORE * score // most
+        if self.reverse:
+            return [f"100 - 100 * {score:,} / {most:,} (the highest) = {MAX_NODE_SCORE - scaled}"]
+        return [f"100 * {score:,} / {most:,} (the highest) = {scaled}"]

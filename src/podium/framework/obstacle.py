@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from podium.cluster import Cluster
@@ -42,6 +43,11 @@ class Obstacle:
     def to_dict(self) -> dict[str, Any]:
         """The obstacle as plain data."""
         return {"kind": self.kind, "text": self.text, **self.facts}
+
+
+Obstacles = Mapping[str, tuple[Obstacle, ...]]
+"""Per rejected node, the things in the way."""
+NO_OBSTACLES: Obstacles = MappingProxyType({})
 
 
 class RejectedNodes(NamedTuple):

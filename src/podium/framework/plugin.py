@@ -251,6 +251,19 @@ class ScorePlugin(Plugin):
         """Bring the scores of all feasible nodes to 0..100. Called only if overridden."""
         return scores
 
+    def score_lines(self, state: CycleState, pod: Pod, node: NodeInfo) -> Sequence[str]:
+        """How the node's score comes about, with this node's numbers; the last line ends in the score.
+
+        Called when somebody asks for it, after PreFilter, Filter and PreScore. By default there is nothing to say.
+        """
+        return ()
+
+    def normalize_lines(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes, place: int) -> Sequence[str]:
+        """How `normalize` comes to the result of the node at a place of `nodes`, the feasible nodes; the last line ends
+        in the result. By default there is nothing to say.
+        """
+        return ()
+
     def score_fixes(self, pod: Pod, node: str, cluster: Cluster) -> Iterable[Change]:
         """Changes that may each give the node a better score for the pod; `podium why-not` tries them."""
         return ()
@@ -259,6 +272,25 @@ class ScorePlugin(Plugin):
     def normalizes(self) -> bool:
         """Whether the plugin defines `normalize`."""
         return type(self).normalize is not ScorePlugin.normalize
+
+
+def explains_score(plugin: ScorePlugin) -> bool:
+    """Whether `score_lines` is about the plugin's score, and not about that of a class which it changed."""
+    return _is_defined_with(plugin, "score_lines", ("score", "score_node"))
+
+
+def explains_normalizing(plugin: ScorePlugin) -> bool:
+    """Whether `normalize_lines` is about the plugin's `normalize`."""
+    return _is_defined_with(plugin, "normalize_lines", ("normalize",))
+
+
+def _is_defined_with(plugin: ScorePlugin, lines: str, methods: Sequence[str]) -> bool:
+    """Whether no class that changed one of the methods has left the lines as they were."""
+
+    def depth(name: str) -> int:
+        return next(place for place, kind in enumerate(type(plugin).__mro__) if name in vars(kind))
+
+    return depth(lines) <= min(map(depth, methods))
 
 
 class ReservePlugin(Plugin):

@@ -35,15 +35,16 @@ class Resource(NamedTuple):
     group: str
     """Empty for the core group."""
     plural: str
+    version: str = "v1"
 
     @property
     def path(self) -> str:
         """The path of the objects of all namespaces."""
-        return f"/apis/{self.group}/v1/{self.plural}" if self.group else f"/api/v1/{self.plural}"
+        return f"/{'apis' if self.group else 'api'}/{self.api_version}/{self.plural}"
 
     @property
     def api_version(self) -> str:
-        return f"{self.group}/v1" if self.group else "v1"
+        return f"{self.group}/{self.version}" if self.group else self.version
 
     def path_of(self, namespace: str, name: str) -> str:
         """The path of one object."""
@@ -58,7 +59,15 @@ def _plural(kind: str) -> str:
     return IRREGULAR.get(kind) or f"{name}{'es' if name.endswith('s') else 's'}"
 
 
-RESOURCES = {kind: Resource(kind, type_, GROUP_OF.get(kind, ""), _plural(kind)) for kind, type_ in KINDS.items()}
+VERSIONS = {"PodGroup": "v1beta1"}
+"""The versions of kinds that have no v1 yet."""
+OPTIONAL = frozenset(VERSIONS)
+"""Kinds that an API server does not serve by default: nothing is said about their absence."""
+
+RESOURCES = {
+    kind: Resource(kind, type_, GROUP_OF.get(kind, ""), _plural(kind), VERSIONS.get(kind, "v1"))
+    for kind, type_ in KINDS.items()
+}
 """Every kind that scheduling reads, by its name."""
 
 WORKLOADS = frozenset(("CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job"))
@@ -125,7 +134,8 @@ class Lists:
             except ApiError as error:
                 if error.code not in (403, 404) or resource.type in INDISPENSABLE:
                     raise
-                self.warnings.append(missing_kind(resource, error))
+                if is_worth_a_warning(resource, error):
+                    self.warnings.append(missing_kind(resource, error))
                 return []
 
     async def _decoded(self, resource: Resource) -> list[Object]:
@@ -145,6 +155,11 @@ class Lists:
             self._on_page(len(items))
         self.counts[resource.kind] = len(found)
         return found
+
+
+def is_worth_a_warning(resource: Resource, error: ApiError) -> bool:
+    """Whether a user should know that a kind cannot be read."""
+    return error.code != 404 or resource.kind not in OPTIONAL
 
 
 def missing_kind(resource: Resource, error: ApiError) -> str:

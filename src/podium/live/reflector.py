@@ -15,7 +15,14 @@ import msgspec
 
 from podium.errors import InputError
 from podium.live.client import GONE, Access, ApiClient, ApiError, ApiStatus, SilentWatchError
-from podium.live.reading import INDISPENSABLE, SCHEDULED_BY, ObjectDecoder, Resource, missing_kind
+from podium.live.reading import (
+    INDISPENSABLE,
+    SCHEDULED_BY,
+    ObjectDecoder,
+    Resource,
+    is_worth_a_warning,
+    missing_kind,
+)
 from podium.live.repeated_warnings import RepeatedWarnings
 from podium.loop import Event, EventType
 from podium.model import Object, Pod
@@ -163,7 +170,7 @@ class Reflector:
                 await self._backoff.sleep()
             return
         if error.code in (403, 404) and not self.is_synced.is_set() and self.resource.type not in INDISPENSABLE:
-            if self.failure is None:
+            if self.failure is None and is_worth_a_warning(self.resource, error):
                 logger.warning("%s", missing_kind(self.resource, error))
             self.failure = error
             self.is_synced.set()

@@ -12,7 +12,7 @@ from podium.config.types import LeaderElection
 from podium.errors import InputError
 from podium.live.client import ApiError, Requests
 from podium.live.election import DEFAULT_NAME, DEFAULT_NAMESPACE
-from podium.live.reading import INDISPENSABLE, SCHEDULED_BY
+from podium.live.reading import INDISPENSABLE, OPTIONAL, SCHEDULED_BY
 from podium.model import Object, PodDisruptionBudget
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -52,6 +52,7 @@ def rights_of_a_scheduler(election: LeaderElection | None, *, writes: bool = Tru
     read = [
         Right(_WHAT_FOR.get(each.type, f"knowing {each.plural}"), verb, each.plural, each.group)
         for each in SCHEDULED_BY
+        if each.kind not in OPTIONAL
         for verb in ("list", "watch")
     ]
     if not writes:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from podium.answers.explanation import explain_pod
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.config.plugin_args import VolumeBindingArgs
@@ -22,6 +23,7 @@ from podium.live.decision_history import Decided, DecisionHistory
 from podium.live.device_writes import DeviceWrites, WrittenDynamicResources
 from podium.live.event_recorder import EventRecorder
 from podium.live.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics, PluginTimes, Values, event_labels, values_now
+from podium.live.pod_group_conditions import write_condition
 from podium.live.pod_statuses import NOT_SCHEDULABLE, SCHEDULER_ERROR, PodStatuses, UnscheduledCondition
 from podium.live.preemptions import Preemptions, preempt
 from podium.live.reflector import Reflectors
@@ -31,15 +33,17 @@ from podium.live.threads import DaemonThreads
 from podium.live.volume_writes import VolumeWrites
 from podium.loop import Bind, Event, EventType, Evict, Instruction, Nominate, SchedulerLoop, Unschedulable, Wait
 from podium.loop.cycle import answer_of, with_plugin
+from podium.loop.events import SetCondition
 from podium.loop.queued_pod import Assumed
 from podium.memory import collector_paused
 from podium.model import Pod, PodGroup
+from podium.model.pod_groups import Condition
 from podium.plugins import IN_TREE
 from podium.plugins.default_binder import BINDER, DefaultBinder
 from podium.plugins.default_preemption import DefaultPreemption
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.storage.volume_binding import VolumeBinding
-from podium.present.explanation import explain_pod, to_document
+from podium.present.explanation import to_document
 
 logger = logging.getLogger("podium.live")
 
@@ -282,11 +286,20 @@ class Scheduling:
                 case Nominate(pod, node):
                     if not self._settings.dry_run:
                         self._statuses.nominate(pod, node)
+                case SetCondition(_, group, condition):
+                    if not self._settings.dry_run:
+                        self._spawn(self._set_condition(group, condition))
         if evictions:
             self.metrics.victims.observe(len(evictions))
             if not self._settings.dry_run:
                 self._preemptions.begin(evictions[0].by, [each.pod for each in evictions])
                 self._spawn(self._preempt(evictions))
+
+    async def _set_condition(self, group: PodGroup, condition: Condition) -> None:
+        try:
+            await write_condition(self._client, group, condition)
+        except PodiumError as error:
+            logger.warning("the condition of PodGroup %s cannot be written: %s", group.key, error)
 
     def _note_bound(self, pod: Pod, decided: Decided) -> None:
         self.history.decided(pod, decided)

@@ -104,6 +104,7 @@ class SchedulerLoop:
             initial_backoff=settings.pod_initial_backoff_seconds,
             max_backoff=settings.pod_max_backoff_seconds,
             start=now,
+            kind_of=self.scheduler.kind_of,
         )
         self.waiting = WaitingPods()
         """The pods that wait at Permit."""
@@ -365,6 +366,7 @@ class SchedulerLoop:
         If a woken pod has to be tried before all pods that `pop` could return, it becomes the next to be popped. There
         is no instruction for a pod whose message did not change.
         """
+        self.queue.split_outdated(now)
         groups = self.queue.woken_groups()
         if not groups:
             return []

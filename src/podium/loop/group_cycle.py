@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from podium.engine.decision import NO_PLUGINS, Diagnosis
 from podium.engine.group_cycle import (
     FITS,
-    UNSCHEDULABLE,
     GroupAlgorithm,
     GroupRun,
     GroupStatus,
     MemberResult,
+    failure_of,
+    group_problem,
     run_pod_group_post_filter,
 )
 from podium.engine.group_preemption import GroupPreemption
@@ -30,8 +31,6 @@ from podium.plugins.gang_scheduling import MEMBERS_AT_PERMIT
 
 if TYPE_CHECKING:
     from podium.loop.cycle import SchedulerLoop
-
-PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
 
 
 @dataclass(slots=True)
@@ -104,7 +103,7 @@ class GroupCycles:
         cycle = self.last = GroupCycle(group, queued.attempts, [member.pod for member in members])
         cycle.outcomes = {member.key: Outcome(member) for member in members}
         placed: list[PodAtPermit] = []
-        problem = self._problem(group, cycle.pods)
+        problem = group_problem(group, cycle.pods, loop.scheduler)
         if problem:
             cycle.status = GroupStatus.failed(problem)
             instructions = [each for one in members for each in self._fail(cycle, one, cycle.status, "", now)]
@@ -118,25 +117,6 @@ class GroupCycles:
         return instructions
 
     # -- before the algorithm ----------------------------------------------------------------------------------------
-
-    def _problem(self, group: PodGroup, pods: list[Pod]) -> str:
-        """Why the pods, queued or running, cannot be one group; empty if they can."""
-        name, rules = pods[0].spec.scheduler_name, self._loop.scheduler.setup.rules
-        policy = (group.spec.preemption_policy or PREEMPT_LOWER_PRIORITY) if rules.pod_group_preemption_policy else ""
-        for pod in (*pods, *self._loop.cluster.members.scheduled(group.key)):
-            should = "all pods in a single pod group should have the same"
-            if pod.spec.scheduler_name != name:
-                return f'{should} .spec.schedulerName set, got: "{pod.spec.scheduler_name}" and "{name}"'
-            if pod.priority != group.priority:
-                return f"{should} priority as the pod group's priority, got {pod.priority} and {group.priority}"
-            own = pod.spec.preemption_policy or PREEMPT_LOWER_PRIORITY
-            policy = policy or own
-            if own != policy:
-                as_group = " as the pod group's preemption policy" if rules.pod_group_preemption_policy else ""
-                return f"{should} preemption policy{as_group}, got {own} and {policy}"
-        if name not in self._loop.scheduler.frameworks:
-            return f'profile not found for scheduler name "{name}"'
-        return ""
 
     def _left_to_try(self, cycle: GroupCycle, members: list[QueuedPod]) -> list[QueuedPod]:
         """The pods without those that are terminating, or are on a node already."""
@@ -180,7 +160,7 @@ class GroupCycles:
             if status.is_success and result.status.is_success:
                 instructions += self._place(cycle, member, result, placed, now)
             else:
-                why, nominated = _failure(status, result, is_waiting_for_victims)
+                why, nominated = failure_of(status, result, is_waiting_for_victims=is_waiting_for_victims)
                 instructions += self._fail(cycle, member, why, nominated, now, result.diagnosis)
         return instructions + self._set_condition(cycle, status)
 
@@ -294,14 +274,3 @@ class GroupCycles:
             return []
         cycle.condition = condition
         return [SetCondition(cycle.pods[0], group, condition)]
-
-
-def _failure(status: GroupStatus, result: MemberResult, is_waiting_for_victims: bool) -> tuple[GroupStatus, str | None]:
-    """Why a pod is not placed, and its nomination, given the status of the group."""
-    if not status.is_success and not status.code.rejects:
-        return (result.status if result.status.code is Code.ERROR else status), ""
-    if not result.status.is_success:
-        return result.status, result.nominated
-    if is_waiting_for_victims:
-        return status, result.nominated
-    return GroupStatus(Code.UNSCHEDULABLE, (status.message,), UNSCHEDULABLE), ""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from functools import partial
 
-from podium.cluster import Cluster
+from podium.cluster import Cluster, PodInfo
 from podium.engine.decision import Diagnosis
 from podium.framework.events import ClusterEvent, WaitingPod
 from podium.framework.plugin import FilterPlugin, PermitPlugin, Plugin, PreEnqueuePlugin, PreFilterPlugin, ReservePlugin
@@ -68,6 +68,10 @@ class UnschedulablePods:
 
     def groups(self) -> list[PodGroup]:
         return list(self._groups.values())
+
+    def key_of(self, group: PodGroup) -> Hashable:
+        """What the pods of a group had in common when they were put there."""
+        return self._pods[group.example.key]
 
     def put(self, queued: QueuedPod, group: Hashable) -> None:
         """Add a pod to a group, or move it there."""
@@ -163,7 +167,10 @@ class SchedulingQueue:
         initial_backoff: float = 1.0,
         max_backoff: float = 10.0,
         start: float = 0.0,
+        kind_of: Callable[[PodInfo, str], Hashable] = lambda info, profile: info,
     ) -> None:
+        """`kind_of` is equal for pods of a profile that fit alike for now; by default, for pods of one spec."""
+        self._kind_of = kind_of
         self._frameworks, self._cluster, self.start = frameworks, cluster, start
         first = next(iter(frameworks.values()))
         (queue_sort,), self._rules = first.queue_sort, first.rules
@@ -175,6 +182,7 @@ class SchedulingQueue:
             window=WINDOW if self._pops_early else 0.0,
             start=start,
             fewest=0 if self._rules.untried_pods_do_not_back_off else 1,
+            ends_late=self._rules.backoff_ends_late,
         )
         self.backoff = BackoffQueue(times, queue_sort.sort_key)
         self.unschedulable = UnschedulablePods(start)
@@ -392,6 +400,16 @@ class SchedulingQueue:
     def woken_groups(self) -> list[PodGroup]:
         """The groups with woken pods."""
         return self.unschedulable.woken() if self._tries_groups else []
+
+    def split_outdated(self, now: float) -> None:
+        """Split the groups with woken pods that a filter can tell apart since they were put there."""
+        for group in self.woken_groups():
+            if self.unschedulable.key_of(group) != self._group_of(group.example):
+                for queued in list(group.pods):
+                    if group.is_woken(queued.key):
+                        self._bring(queued.key, now)
+                    else:
+                        self.put_unschedulable(group.get(queued.key))
 
     def first_position(self) -> Position | None:
         """The position of the pod that `pop` would return; woken pods may come before it."""
@@ -661,7 +679,7 @@ class SchedulingQueue:
         return not (is_own or pod.terminating)
 
     def _group_of(self, queued: QueuedPod) -> Hashable:
-        """The group of a pod: pods of one spec, rejected by the same plugins, are helped by the same events; other pods
+        """The group of a pod: pods of one kind, rejected by the same plugins, are helped by the same events; other pods
         are alone.
         """
         profile, rejectors = queued.pod.spec.scheduler_name, queued.rejectors
@@ -672,4 +690,5 @@ class SchedulingQueue:
             self._by_spec[profile, rejectors] = by_spec
         # A pod's resource claims and its nomination are its own.
         is_alone = not by_spec or not self._fares_alike(queued)
-        return queued.info, rejectors, queued.pending_plugins, queued.gating_plugin, queued.key if is_alone else ""
+        kind = queued.info if is_alone else self._kind_of(queued.info, profile)
+        return kind, profile, rejectors, queued.pending_plugins, queued.gating_plugin, queued.key if is_alone else ""

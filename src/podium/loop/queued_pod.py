@@ -34,15 +34,23 @@ class BackoffTimes:
     """How long pods back off: longer after each failure, up to a limit. Times are in seconds.
 
     Backoffs end on multiples of `window` or, if that is 0, at the checks that happen once a second from `start` on.
-    `fewest` is the minimum number of failures assumed for a pod.
+    `fewest` is the minimum number of failures assumed for a pod. With `ends_late`, a backoff still goes on at the
+    moment it ends.
     """
 
     def __init__(
-        self, initial: float, longest: float, *, window: float = WINDOW, start: float = 0.0, fewest: int = 0
+        self,
+        initial: float,
+        longest: float,
+        *,
+        window: float = WINDOW,
+        start: float = 0.0,
+        fewest: int = 0,
+        ends_late: bool = False,
     ) -> None:
         # Doubled for each failure; after sixty failures the limit is long reached.
         self._durations = [min(initial * 2.0**failures, longest) for failures in range(61)] if longest else []
-        self._window, self._start, self._fewest = window, start, fewest
+        self._window, self._start, self._fewest, self._ends_late = window, start, fewest, ends_late
         self.longest = longest
         """The longest backoff, in seconds."""
 
@@ -62,18 +70,19 @@ class BackoffTimes:
         durations = np.array([NEVER, *self._durations])[np.minimum(failures, 61)]
         ends = timestamps + durations
         if not self._window:
-            return np.where(ends > now, ends, NEVER)
+            return np.where((ends > now) | ((ends == now) & self._ends_late), ends, NEVER)
         ends = np.floor(ends / self._window) * self._window
         return np.where(ends >= self._begin(now), ends, NEVER)
 
     def is_backing_off(self, queued: QueuedPod, now: float) -> bool:
-        return self.until(queued) >= self._begin(now) if self._window else self.until(queued) > now
+        until = self.until(queued)
+        return until >= self._begin(now) if self._window or self._ends_late else until > now
 
     def leaves_at(self, queued: QueuedPod) -> float:
         """The time of the check that notices the end of a pod's backoff."""
         until = self.until(queued)
-        if self._window or until == NEVER:
-            return until + self._window
+        if self._window or self._ends_late or until == NEVER:
+            return self.ends_at(until)
         return self._start + math.ceil((until - self._start) / LOOK_EVERY) * LOOK_EVERY
 
     # -- groups ----------------------------------------------------------------------------------------------------

@@ -75,6 +75,9 @@ def take_snapshot(loop: SchedulerLoop) -> LoopSnapshot:
             "a snapshot cannot be taken while pods are being bound or wait at Permit, "
             f"as {sorted((*loop.assumed, *(one.pod.key for one in loop.waiting)))[0]} does; take it before or after"
         )
+    if loop.queue.groups:
+        key = next(iter(loop.queue.groups)).key
+        raise InputError(f"a snapshot cannot hold pods of PodGroups that wait, as {key} does; take it before or after")
     cluster = loop.cluster
     return LoopSnapshot(
         version=VERSION,

@@ -20,6 +20,14 @@ from podium.manifests._devices import (
     check_request,
     check_slice,
 )
+from podium.manifests._pod_groups import (
+    check_constraints,
+    check_disruption_mode,
+    check_gang,
+    check_pod_group,
+    check_policy,
+    check_scheduling_group,
+)
 from podium.model import (
     Container,
     ContainerPort,
@@ -74,6 +82,14 @@ from podium.model.objects import (
     UpdateStrategy,
     WorkloadSpec,
     int_or_percent,
+)
+from podium.model.pod import PodSchedulingGroup
+from podium.model.pod_groups import (
+    DisruptionMode,
+    GangSchedulingPolicy,
+    PodGroupSchedulingConstraints,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
 )
 from podium.model.quantity import check_quantity, parse_quantity
 from podium.model.resources import HUGE_PAGES
@@ -565,6 +581,12 @@ _CHECKS: dict[type[msgspec.Struct], Check] = {
 }
 
 _MANIFEST_CHECKS: dict[type[msgspec.Struct], Check] = {
+    DisruptionMode: check_disruption_mode,
+    GangSchedulingPolicy: check_gang,
+    PodGroupSchedulingConstraints: check_constraints,
+    PodGroupSchedulingPolicy: check_policy,
+    PodGroupSpec: check_pod_group,
+    PodSchedulingGroup: check_scheduling_group,
     Container: check_container,
     ContainerPort: check_port,
     CronJobSpec: check_cron_job,

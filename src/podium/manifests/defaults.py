@@ -26,6 +26,7 @@ from podium.model import (
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
+    PodGroup,
     PodSpec,
     PodStatus,
     PriorityClass,
@@ -372,7 +373,13 @@ class Priorities:
             spec=replace(spec, priority=chosen.value, preemption_policy=policy, priority_class_name=name),
         )
 
-    def _class_of(self, pod: Pod) -> PriorityClass:
+    def resolve_group(self, group: PodGroup) -> PodGroup:
+        """Set the priority of a PodGroup from its class, as for pods."""
+        chosen = self._class_of(group)
+        name = group.spec.priority_class_name or chosen.name
+        return replace(group, spec=replace(group.spec, priority=chosen.value, priority_class_name=name))
+
+    def _class_of(self, pod: Pod | PodGroup) -> PriorityClass:
         name = pod.spec.priority_class_name
         if not name:
             return self.default

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from podium.errors import InputError
 from podium.manifests._devices import FLAT_VERSIONS, from_flat_version, missing_claims, refused_fields
+from podium.manifests._pod_groups import V1_36, from_v1_36, missing_groups, other_schedulers
 from podium.manifests.apply import Applied, apply
 from podium.manifests.checks import check, invalid_name, refused_by_api_server
 from podium.manifests.decode import (
@@ -58,6 +59,7 @@ from podium.model import (
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
+    PodGroup,
     ReplicaSet,
     ReplicationController,
     StatefulSet,
@@ -87,6 +89,7 @@ def missing_references(objects: Iterable[Object]) -> list[str]:
         *_missing_owners(objects, pods),
         *missing_storage(objects),
         *missing_claims(objects, pods),
+        *missing_groups(objects, pods),
     ]
 
 
@@ -324,7 +327,7 @@ def load(*sources: Source, strict: bool = False) -> Objects:
             raise InputError(_nothing_found(sources, loading.ignored))
         return assemble(
             objects,
-            [*loading.unknown, *loading.warnings],
+            [*loading.unknown, *loading.warnings, *other_schedulers(loading.other_groups)],
             ignored=loading.ignored,
             scheduler_config=loading.scheduler_config,
             unknown=loading.unknown,
@@ -349,6 +352,8 @@ def assemble(
     for position, obj in enumerate(objects):
         if type(obj) is Pod and obj.spec.priority is None:
             objects[position] = priorities.resolve(obj)
+        elif type(obj) is PodGroup and obj.spec.priority is None:
+            objects[position] = priorities.resolve_group(obj)
     return Objects(
         objects,
         warnings=[*warnings, *priorities.warnings, *missing_references(objects)],
@@ -391,6 +396,8 @@ class _Loading:
         self.warnings: list[str] = []
         self.unknown: list[str] = []
         self.ignored: Counter[str] = Counter()
+        self.other_groups: set[str] = set()
+        """The API groups of the ignored objects."""
         self.scheduler_config: object | None = None
         self.generated: Counter[tuple[str, str, str]] = Counter()
         self.seen: dict[tuple[str, str, str], _Seen] = {}
@@ -448,6 +455,8 @@ class _Loading:
             self._check_names(entry, value)
         if entry.api_version in FLAT_VERSIONS:
             entry = entry._replace(value=from_flat_version(entry.kind, plain(entry)))
+        if entry.kind == "PodGroup" and entry.api_version == V1_36:
+            entry = entry._replace(value=from_v1_36(plain(entry)))
         obj = decode(entry, kind)
         if not obj.metadata.name:
             obj = self._named(obj, entry)
@@ -515,6 +524,10 @@ class _Loading:
                 self._unknown(f"{entry.document.file}: {object_name(entry.kind, plain(entry))}: {problem}")
             # Some groups have kinds with names that scheduling reads in other groups: batch.volcano.sh has a Job.
             group = entry.api_version.rpartition("/")[0]
+            self.other_groups.add(group)
+            if entry.kind == "CompositePodGroup":
+                name = object_name(entry.kind, plain(entry))
+                self.warnings.append(f"{entry.document.file}: {name}: groups of groups are not modelled; left out")
             self.ignored[f"{entry.kind}.{group}" if entry.kind in KINDS else entry.kind] += 1
             return
         if self.configured_in:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster import Aspect, Cluster, Nodes
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Ints
 from podium.framework import Change
 from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PodView, ScorePlugin
@@ -69,6 +69,21 @@ class ImageLocality(ScorePlugin):
         most = MOST_PER_CONTAINER * images.expected
         bounded = np.where(total < LEAST, LEAST, np.minimum(total, most))
         return MAX_NODE_SCORE * (bounded - LEAST) // (most - LEAST)
+
+    def score_lines(self, state: CycleState, pod: Pod, node: NodeInfo) -> Sequence[str]:
+        cluster, lines, total = node.cluster, [], 0
+        images = counted_images(pod.spec, self.release_rules)
+        for name in images.names:
+            found = cluster.images.states.get(name)
+            if found is None or node.row not in found.rows:
+                lines.append(f"{name}: not on the node")
+                continue
+            total += int(found.size * (len(found.rows) / cluster.node_count))
+            having = f"{len(found.rows):,} of {cluster.node_count:,} nodes that have it"
+            lines.append(f"{name}: {found.size:,} bytes * {having}")
+        most = MOST_PER_CONTAINER * images.expected
+        score = MAX_NODE_SCORE * (max(LEAST, min(total, most)) - LEAST) // (most - LEAST)
+        return [*lines, f"{total:,} bytes, where 23 MiB give 0 and {most // MEBI:,} MiB give 100: {score}"]
 
     def score_fixes(self, pod: Pod, node: str, cluster: Cluster) -> Iterator[Change]:
         return image_fixes(pod, node, cluster)

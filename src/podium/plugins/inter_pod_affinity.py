@@ -441,6 +441,19 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         by_key: dict[str, Ints] = state[f"{self.name}/score"]
         return sum([scores.item(node.code(key)) for key, scores in by_key.items()])
 
+    def score_lines(self, state: CycleState, pod: Pod, node: NodeInfo) -> Sequence[str]:
+        by_key: dict[str, Ints] = state[f"{self.name}/score"]
+        points = {key: int(scores.item(node.code(key))) for key, scores in by_key.items()}
+        lines = [f"{key}: pods with the same value add {number:,}" for key, number in points.items()]
+        return [*lines, f"the sum: {sum(points.values()):,}"]
+
+    def normalize_lines(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes, place: int) -> Sequence[str]:
+        least, most, score = lowest(scores), highest(scores), int(scores[place])
+        if least == most:
+            return ["all nodes have the same, so each gets 0"]
+        result = int(self.normalize(state, pod, scores, nodes)[place])
+        return [f"100 * ({score:,} - {least:,}) / ({most:,} - {least:,}), from lowest to highest = {result}"]
+
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
         least, most = lowest(scores), highest(scores)
         if least == most:

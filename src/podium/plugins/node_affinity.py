@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from podium.cluster import Aspect, Cluster, Nodes
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Ints
 from podium.config.plugin_args import NodeAffinityArgs
 from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
@@ -96,9 +96,21 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesByMa
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         """The sum of the weights of the preferences a node meets."""
         total = np.zeros(len(nodes), dtype=np.int64)
-        for weight, term in (*self._added_preferences, *_preferences(_affinity(pod.spec))):
+        for weight, term in self._all_preferences(pod):
             total += weight * nodes.matching_term(term)
         return total
+
+    def score_lines(self, state: CycleState, pod: Pod, node: NodeInfo) -> Sequence[str]:
+        lines, met = [], []
+        for weight, term in self._all_preferences(pod):
+            wanted = " and ".join(map(requirement_text, (*term.labels, *term.names)))
+            is_met = term.matches(node.labels, node.name)
+            met += [weight] if is_met else []
+            lines.append(f"prefers {wanted}, weight {weight}: {'met' if is_met else 'not met'}")
+        return [*lines, f"the weights of what is met: {sum(met)}"]
+
+    def _all_preferences(self, pod: Pod) -> list[tuple[int, NodeTerm]]:
+        return [*self._added_preferences, *_preferences(_affinity(pod.spec))]
 
     def events_to_register(self) -> Sequence[EventHint]:
         of_nodes = Action.ADD | node_update(Action.UPDATE_NODE_LABEL, self.release_rules)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import reduce
 from operator import add
 from typing import NamedTuple
@@ -173,6 +173,25 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
             now = amounts.memo[before] = _evenness_of(before, used, offered)
         # The fraction is truncated, for negative numbers as well.
         return HALF + int((HALF + then - now) / 2)
+
+    def score_lines(self, state: CycleState, pod: Pod, node: NodeInfo) -> Sequence[str]:
+        before, after, backed = self._scored(state, pod, node.cluster)
+        if before == after and self.release_rules.balanced_allocation_skips_best_effort:
+            return ["the pod asks for none of the resources: 0"]
+        lines, used, offered = [], {}, {}
+        one, amounts = Nodes(node.cluster, np.array([node.row])), self._amounts(backed)
+        for name, more in after:
+            there, taken, _ = amounts(one, name)
+            offered[name], used[name] = int(np.max(there)), int(taken[0])
+            if offered[name]:
+                shares = [min(each / offered[name], 1.0) for each in (used[name], used[name] + more)]
+                lines.append(f"{name}: {shares[0]:.1%} in use now, {shares[1]:.1%} with the pod")
+        now, then = _evenness_of(before, used, offered), _evenness_of(after, used, offered)
+        balance = "100 * (1 - the standard deviation of the shares), rounded down"
+        if not self.release_rules.balanced_allocation_compares_before_and_after:
+            return [*lines, f"{balance}: {then}"]
+        score = HALF + int((HALF + then - now) / 2)
+        return [*lines, f"{balance}: {now} now, {then} with the pod", f"50 + (50 + {then} - {now}) / 2 = {score}"]
 
 
 def _fractions(more: More, nodes: Nodes, amounts: InUse) -> tuple[list[Floats], list[Mask | bool]]:

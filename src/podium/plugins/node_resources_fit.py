@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
-from podium.cluster.columns import Ints, divisors, is_any, round_half_away
+from podium.cluster.columns import Ints, divisors, is_any, round_half_away, rounded
 from podium.config.plugin_args import (
     LEAST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
@@ -29,6 +29,7 @@ from podium.framework.pod_group_points import Assignment, Placement, PlacementSc
 from podium.framework.status import PASSED, SUCCESS, PreFilterResult, Status, Verdict
 from podium.framework.suggested_change import LOWER_REQUEST, ChangeTarget, edit_pod, evict, evictable
 from podium.model import Container, DeviceClass, Node, Pod, PodGroup, ResourceRequirements
+from podium.model.amounts import amount as short_amount
 from podium.model.pod import is_placed
 from podium.model.quantity import MAX_INT64, format_quantity, int64, parse_quantity
 from podium.model.resources import (
@@ -286,7 +287,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._ignored = frozenset(fit.ignored_resources)
         self._ignored_groups = frozenset(fit.ignored_resource_groups)
         self._counted = counted_resources(fit.scoring_strategy.resources)
-        self._wants_least = fit.scoring_strategy.type == LEAST_ALLOCATED
+        self._strategy = fit.scoring_strategy.type
+        self._wants_least = self._strategy == LEAST_ALLOCATED
         uses_shape = fit.scoring_strategy.type == REQUESTED_TO_CAPACITY_RATIO and fit.scoring_strategy.shape
         self._curve = _broken_linear(fit.scoring_strategy) if uses_shape else None
 
@@ -401,13 +403,46 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         for name, amount, weight in asked:
             capacity = offered.get(name, 0)
             if capacity:
-                score = self._resource_score(used.get(name, 0) + amount, capacity)
+                score = self._share(used.get(name, 0) + amount, capacity)
+                if self._curve is not None:
+                    score = int(np.take(self._curve, score))
                 if score or self._curve is None:
                     total += weight * score
                     weights += weight
         if not weights:
             return 0
         return total // weights if self._curve is None else int(round_half_away(np.array(total / weights)))
+
+    def score_lines(self, state: CycleState, pod: Pod, node: NodeInfo) -> Sequence[str]:
+        lines, parts, weights, total = [], [], 0, 0
+        for name, more, weight in self._asked(state, pod, node.cluster):
+            offered, used = self._amounts(state, name, node)
+            if not offered:
+                continue
+            share = self._share(used + more, offered)
+            taken = f"{short_amount(name, used)} in use + {short_amount(name, more)} asked for"
+            kept = "stay free" if self._wants_least else "are in use"
+            lines.append(f"{name}: {taken} of {short_amount(name, offered)}: {share} % {kept}")
+            score = share if self._curve is None else int(self._curve[share])
+            if self._curve is not None:
+                lines[-1] += f", for which the shape gives {score}"
+            if score or self._curve is None:
+                parts.append(f"{score}" if weight == 1 else f"{score} * {weight}")
+                weights, total = weights + weight, total + score * weight
+        if weights <= 1:
+            return [*lines, f"{self._strategy}: {total}"]
+        mean = total // weights if self._curve is None else rounded(total / weights)
+        return [*lines, f"{self._strategy}: ({' + '.join(parts)}) / {weights} = {mean}"]
+
+    def _amounts(self, state: CycleState, name: str, node: NodeInfo) -> tuple[int, int]:
+        """What one node has of a resource, and what is in use; in devices, if a device class backs the resource."""
+        offered, used = node.allocatable(name), node.non_zero_requested(name)
+        backed: Mapping[str, DeviceClass] = state[BACKED]
+        if name not in backed:
+            return offered, used
+        one, amounts = Nodes(node.cluster, np.array([node.row])), (np.array([offered]), np.array([used]))
+        devices, in_use = with_devices(backed[name], *amounts, one, self.release_rules)
+        return int(np.max(devices)), int(in_use[0])
 
     def score_placement(
         self, group: PodGroup, placement: Placement, assigned: Sequence[Assignment], cluster: Cluster
@@ -452,11 +487,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         score: Ints = np.floor_divide(part, capacity, out=part)
         return score if self._curve is None else np.take(self._curve, score)
 
-    def _resource_score(self, requested: int, capacity: int) -> int:
+    def _share(self, requested: int, capacity: int) -> int:
+        """The percentage that stays free or, by other strategies, is in use."""
         part = requested if requested < capacity else capacity
         scaled = (capacity - part if self._wants_least else part) * MAX_NODE_SCORE
-        score = (scaled if scaled <= MAX_INT64 else int64(scaled)) // capacity
-        return score if self._curve is None else int(np.take(self._curve, score))
+        return (scaled if scaled <= MAX_INT64 else int64(scaled)) // capacity
 
     def events_to_register(self) -> Sequence[EventHint]:
         rules = self.release_rules

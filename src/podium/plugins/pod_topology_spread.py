@@ -367,6 +367,36 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
                 return 0
         return rounded(total)
 
+    def score_lines(self, state: CycleState, pod: Pod, node: NodeInfo) -> Sequence[str]:
+        found: _ScoreState = state[f"{self.name}/score"]
+        lines, total = [], 0.0
+        for each in found.scored:
+            key, skew = each.constraint.topology_key, each.constraint.max_skew
+            code = node.code(key)
+            if code >= 0:
+                pods = each.pods.item(node.row if each.by_row else code)
+                total += pods * each.weight + float(skew - 1)
+                lines.append(f"{key}: {pods:,} matching pods * {each.weight:.3f} + maxSkew {skew} - 1")
+            elif found.constraints.requires_all:
+                return [f"{key}: the node has no such label, so it gets 0"]
+            else:
+                lines.append(f"{key}: the node has no such label")
+        return [*lines, f"the sum, rounded; the fewer the better: {rounded(total)}"]
+
+    def normalize_lines(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes, place: int) -> Sequence[str]:
+        found: _ScoreState = state[f"{self.name}/score"]
+        kept = np.ones(len(nodes), dtype=np.bool_)
+        if found.constraints.requires_all:
+            kept = _has_all(found.constraints.keys, nodes)
+        if not kept[place]:
+            return ["a node without one of the labels gets 0"]
+        counted = scores[kept]
+        most, least, score = max(highest(counted), 0), lowest(counted), int(scores[place])
+        if most == 0:
+            return ["no pod counts on any node, so each gets 100"]
+        result = int(_invert(counted)[int(kept[:place].sum())])
+        return [f"100 * ({most:,} (the highest) + {least:,} (the lowest) - {score:,}) / {most:,} = {result}"]
+
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
         found: _ScoreState = state[f"{self.name}/score"]
         if found.constraints.requires_all:

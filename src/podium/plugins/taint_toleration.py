@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
-from podium.cluster import Aspect, Cluster, Nodes
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Ints
 from podium.framework import Action, Change, EventHint, Obstacle, RejectedNodes, RejectedPod, WaitingPod
 from podium.framework.events import is_about_itself, node_update
@@ -52,12 +52,12 @@ class TaintToleration(PassesPreFilter, FilterPlugin, PreScorePlugin, NormalizesB
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         """How many PreferNoSchedule taints the pod does not tolerate."""
-        tolerations = [t for t in pod.spec.tolerations if t.effect in ("", PREFER_NO_SCHEDULE)]
+        return nodes.by_taints(lambda taints: len(_unwanted(taints, pod)))
 
-        def intolerable(taints: tuple[Taint, ...]) -> int:
-            return sum(t.effect == PREFER_NO_SCHEDULE and not any_tolerates(tolerations, t) for t in taints)
-
-        return nodes.by_taints(intolerable)
+    def score_lines(self, state: CycleState, pod: Pod, node: NodeInfo) -> Sequence[str]:
+        unwanted = _unwanted(node.node.spec.taints, pod)
+        named = f"{', '.join(map(taint_text, unwanted))}: " if unwanted else ""
+        return [f"PreferNoSchedule taints that the pod does not tolerate: {named}{len(unwanted)}"]
 
     def events_to_register(self) -> Sequence[EventHint]:
         rules = self.release_rules
@@ -79,6 +79,12 @@ class TaintToleration(PassesPreFilter, FilterPlugin, PreScorePlugin, NormalizesB
 
     def score_fixes(self, pod: Pod, node: str, cluster: Cluster) -> Iterator[Change]:
         return preferred_taint_fixes(pod, node, cluster)
+
+
+def _unwanted(taints: Iterable[Taint], pod: Pod) -> list[Taint]:
+    """The PreferNoSchedule taints that the pod does not tolerate."""
+    tolerations = [each for each in pod.spec.tolerations if each.effect in ("", PREFER_NO_SCHEDULE)]
+    return [each for each in taints if each.effect == PREFER_NO_SCHEDULE and not any_tolerates(tolerations, each)]
 
 
 def taint_obstacles(

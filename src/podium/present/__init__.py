@@ -14,6 +14,12 @@ API_VERSION = "podium/v1"
 """The version of the documents that `-o json` and `-o yaml` write; docs/output.md says what is in them."""
 
 
+def with_release(document: Mapping[str, Any], release: str) -> dict[str, Any]:
+    """The document with the name of the release that decided, after its version and kind."""
+    head = {name: document[name] for name in ("apiVersion", "kind") if name in document}
+    return {**head, "release": release, **document}
+
+
 def to_json(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=2)
 

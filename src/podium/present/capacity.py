@@ -296,7 +296,20 @@ def needed_sentences(needed: NodesNeeded, *, priced: bool = True) -> list[Senten
     found = [Sentence(f"{_rest(needed)} not fit {verb} {mix_text(best)}{price}.", "green")]
     if best.left:
         found.append(Sentence(f"Even so {_staying(best)} not fit: {listed(best.left, NAMED)}.", "red"))
-    return found
+    return [*found, Sentence(_proof(needed, priced=priced))]
+
+
+def _proof(needed: NodesNeeded, *, priced: bool) -> str:
+    """What the search covered, in one sentence."""
+    search, tried = needed.search, counted(needed.search.tried, "combination")
+    if needed.best.left:
+        covered = "none leaves fewer pods" if search.complete else "another one may leave fewer pods"
+        return f"{tried} tried: {covered}."
+    if search.complete:
+        small = f", {search.too_small:,} more have too little room" if search.too_small else ""
+        return f"{tried} tried{small}: none is {'cheaper' if priced else 'smaller'} and holds all pods."
+    least = f"for less than {_price(search.at_least)}" if priced else f"of fewer than {_price(search.at_least)} nodes"
+    return f"{tried} tried: another one may be {'cheaper' if priced else 'smaller'}, but none {least} holds all pods."
 
 
 def _rest(needed: NodesNeeded) -> str:

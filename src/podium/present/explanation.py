@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from msgspec.structs import replace
-
-from podium.config.profiles import check_profile
-from podium.engine import Decision, Scheduler
-from podium.engine.decision import Eviction, Scored, lead, not_looked_at, ranking, runner_up, scored, why, why_finished
+from podium.answers.explanation import NO_FORMULAS, Explained, Formulas
+from podium.answers.score_formulas import ScoreFormula
+from podium.engine import Decision
+from podium.engine.decision import Eviction, Scored, lead, not_looked_at, ranking, runner_up, scored, why
 from podium.engine.dry_runs import Candidate
-from podium.framework.obstacle import Obstacle, RejectedNodes
+from podium.framework.obstacle import NO_OBSTACLES, Obstacle, Obstacles
 from podium.framework.status import Status
-from podium.model import Pod
-from podium.plugins.storage.storage_detail import claims_detail
 from podium.present import API_VERSION, to_csv
 from podium.present.text import Column, Line, fitting, styled, table, table_with_text, wrapped
 from podium.wording import counted, joined, listed
@@ -84,9 +80,6 @@ WIDTH = 80
 NAMED = 6
 """How many of the nodes that were rejected for the same reason are named."""
 
-Obstacles = Mapping[str, tuple[Obstacle, ...]]
-"""Per rejected node, the things in the way."""
-NO_OBSTACLES: Obstacles = MappingProxyType({})
 MOST_DIFFERENT = 3
 """How many different obstacles are named for one reason."""
 
@@ -232,6 +225,7 @@ def explain(
     *,
     notes: Sequence[str] = (),
     obstacles: Obstacles = NO_OBSTACLES,
+    formulas: Formulas = NO_FORMULAS,
     width: int = WIDTH,
     wide: bool = False,
     every_node: bool = False,
@@ -239,7 +233,8 @@ def explain(
 ) -> list[Line]:
     """The decision in words, then the scores of the feasible nodes, then the rejections of the others.
 
-    `notes` are sentences to add to the words, `obstacles` are the things in the way on nodes. `wide` shows raw,
+    `notes` are sentences to add to the words, `obstacles` are the things in the way on nodes, `formulas` say how scores
+    come about. `wide` shows raw,
     normalised and weighted scores, in lines of any length; otherwise weighted scores only, in lines of at most `width`.
     Only the ten best nodes are shown, unless `every_node`. Rejections are shown by reason, or `per_node`.
     """
@@ -247,7 +242,9 @@ def explain(
     lines = wrapped(first, width, style="red" if decision.node is None else "green")
     lines += (line for sentence in others for line in wrapped(sentence, width))
     if scored(decision):
-        lines += [Line(""), *_score_lines(decision, width, wide, every_node)]
+        lines += [Line(""), *_score_table(decision, width, wide, every_node)]
+    for node, of_plugins in formulas.items():
+        lines += [Line(""), *_formula_lines(node, of_plugins, width)]
     if decision.candidates:
         lines += [Line(""), *preemption_lines(decision, width, every_node=every_node)]
     if decision.rejected:
@@ -259,7 +256,16 @@ def explain(
     return lines
 
 
-def _score_lines(decision: Decision, width: int, wide: bool, every_node: bool) -> list[Line]:
+def _formula_lines(node: str, formulas: Sequence[ScoreFormula], width: int) -> list[Line]:
+    """How each plugin comes to its score of a node."""
+    lines = [Line(f"{node}: how its scores come about", "bold")]
+    for formula in formulas:
+        lines.append(Line(f"  {formula.plugin}"))
+        lines += (line for text in formula.lines for line in wrapped(text, width, first="    ", then="      "))
+    return lines
+
+
+def _score_table(decision: Decision, width: int, wide: bool, every_node: bool) -> list[Line]:
     order = ranking(decision)
     nodes = order if every_node else order[:TOP]
     names = nodes if wide else _short_names(nodes)
@@ -345,6 +351,11 @@ def obstacle_text(obstacles: Sequence[Obstacle]) -> str:
     return "; ".join(obstacle.text for obstacle in obstacles)
 
 
+def obstacle_texts(explained: Explained) -> dict[str, str]:
+    """Per rejected node with obstacles, the obstacles in words."""
+    return {node: obstacle_text(obstacles) for node, obstacles in explained.obstacles.items()}
+
+
 def summarized(nodes: Sequence[str], obstacles: Obstacles) -> list[str]:
     """The obstacles on several nodes: the common one, a few different ones, or that of the closest node."""
     by_text: dict[str, list[str]] = {}
@@ -384,44 +395,6 @@ def _ended_early(decision: Decision) -> bool:
 # -- the output of explain and why-not ---------------------------------------------------------------------------------
 
 
-class Explained(NamedTuple):
-    """A decision and, for a running pod, its node: the decision is then the one it would get now."""
-
-    decision: Decision
-    runs_on: str = ""
-    obstacles: Mapping[str, tuple[Obstacle, ...]] = NO_OBSTACLES
-    """Per rejected node, the things in the way that can be named."""
-    about_claims: str = ""
-    """A sentence about the claim that keeps the pod from every node, or about the devices that its claims get."""
-
-    @property
-    def details(self) -> dict[str, str]:
-        """Per rejected node with obstacles, the obstacles in words."""
-        return {node: obstacle_text(obstacles) for node, obstacles in self.obstacles.items()}
-
-
-def explain_pod(scheduler: Scheduler, pod: Pod, profile: str | None = None, *, preempt: bool = False) -> Explained:
-    """Decide a pod as if it were not running yet, by its own profile or another, and explain the decision."""
-    if profile is not None:
-        check_profile(profile, scheduler.frameworks)
-    if pod.finished:
-        return Explained(Decision(pod.key, None, error=f"it {why_finished(pod)}"))
-    with scheduler.cluster.without(pod) as unbound:
-        if profile is not None:
-            unbound = replace(unbound, spec=replace(unbound.spec, scheduler_name=profile))
-        return _in_detail(scheduler, unbound, pod.spec.node_name, preempt=preempt)
-
-
-def _in_detail(scheduler: Scheduler, pod: Pod, runs_on: str, *, preempt: bool) -> Explained:
-    decision, cluster = scheduler.decide(pod, preempt=preempt), scheduler.cluster
-    if decision.error:
-        return Explained(decision, runs_on)
-    framework = scheduler.framework_of(pod)
-    obstacles = framework.obstacles(RejectedNodes(pod, decision.rejected, cluster))
-    about_claims = claims_detail(cluster, pod, decision.pre_filter_status) or devices_given(decision.details)
-    return Explained(decision, runs_on, obstacles, about_claims)
-
-
 def to_lines(
     explained: Explained, *, width: int = WIDTH, wide: bool = False, every_node: bool = False, per_node: bool = False
 ) -> list[Line]:
@@ -430,6 +403,7 @@ def to_lines(
         explained.decision,
         notes=notes(explained),
         obstacles=explained.obstacles,
+        formulas=explained.formulas,
         width=width,
         wide=wide,
         every_node=every_node,
@@ -439,7 +413,9 @@ def to_lines(
 
 def notes(explained: Explained) -> list[str]:
     """Sentences to add to the words of the decision."""
-    return [*filter(None, [explained.about_claims]), *about_running(explained)]
+    about_claims = explained.about_claims or devices_given(explained.decision.details)
+    about_group = explained.group.sentence if explained.group is not None else ""
+    return [*filter(None, [about_group, about_claims]), *about_running(explained)]
 
 
 def about_running(explained: Explained) -> list[str]:
@@ -467,19 +443,28 @@ def _ordinal(number: int) -> str:
     return f"{number:,}{ending}"
 
 
+def _group_document(explained: Explained) -> dict[str, Any] | None:
+    group = explained.group
+    if group is None:
+        return None
+    outlook = {"name": group.group, "fits": group.fits, "placed": group.placed, "needed": group.needed}
+    return {**outlook, "message": group.sentence}
+
+
 def to_document(explained: Explained) -> dict[str, Any]:
     """The decision as plain data, of kind Explanation."""
-    decision, details = explained.decision, explained.details
+    decision, details = explained.decision, obstacle_texts(explained)
     return {
         "apiVersion": API_VERSION,
         "kind": "Explanation",
         **outcome_document(explained),
+        "podGroup": _group_document(explained),
         "devices": dict(decision.details.get("allocations", {})),
         "nodes": node_counts(decision),
         "preemption": preemption_document(decision),
         "ties": list(decision.ties),
         "runnerUp": runner_up_document(decision),
-        "feasible": _feasible(decision),
+        "feasible": _feasible(decision, explained.formulas),
         "rejected": [
             {
                 "node": node,
@@ -533,15 +518,31 @@ def runner_up_document(decision: Decision) -> dict[str, Any] | None:
     return {"node": second, "total": total, "lead": gap, "leadByPlugin": lead(decision, second)}
 
 
-def _feasible(decision: Decision) -> list[dict[str, Any]]:
+def _feasible(decision: Decision, formulas: Formulas) -> list[dict[str, Any]]:
     plugins = scored(decision)
     return [
         {
             "node": node,
             "total": decision.totals.get(node),
             "scores": {one.plugin: _scores(one, node) for one in plugins},
+            **({"formulas": formulas_document(formulas[node])} if node in formulas else {}),
         }
         for node in ranking(decision)
+    ]
+
+
+def formulas_document(formulas: Sequence[ScoreFormula]) -> list[dict[str, Any]]:
+    """How each plugin comes to its score of a node, as plain data."""
+    return [
+        {
+            "plugin": each.plugin,
+            "raw": each.raw,
+            "normalised": each.normalized,
+            "weight": each.weight,
+            "weighted": each.weighted,
+            "lines": list(each.lines),
+        }
+        for each in formulas
     ]
 
 

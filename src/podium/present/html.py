@@ -15,8 +15,9 @@ from podium.answers.simulation import Usage
 from podium.cluster import Cluster
 from podium.engine.decision import Scored, ranking, scored
 from podium.errors import InputError
+from podium.framework.obstacle import NO_OBSTACLES, Obstacles
 from podium.model.resources import CPU, MEMORY
-from podium.present.explanation import NAMED, NO_OBSTACLES, TOP, Obstacles, rejections, summarized, words
+from podium.present.explanation import NAMED, TOP, rejections, summarized, words
 from podium.present.text import about_domain, amount, share, without_domain
 from podium.wording import counted, listed
 

@@ -9,16 +9,19 @@ from collections.abc import Iterable, Sequence
 
 from podium.answers import ClosestNode, WhyNot, WhyNowhere
 from podium.answers.audit import Audit, Audited, Finding
-from podium.answers.capacity import Capacity, NodesNeeded
+from podium.answers.capacity import Capacity
 from podium.answers.compare import Comparison
 from podium.answers.consolidation import Consolidation
 from podium.answers.disruption import Disrupted, Disruption, WorstCase
+from podium.answers.explanation import Explained, Formulas
+from podium.answers.node_mixes import NodesNeeded
 from podium.answers.rollout import ChangedObject
 from podium.answers.simulation import Simulation
 from podium.answers.tune import TimelineTuning, Tuning
 from podium.answers.upgrade import TOGETHER, ChangeGroup, ChangeKind, Upgrade
 from podium.engine import Decision
 from podium.engine.decision import not_looked_at, scored, why
+from podium.framework.obstacle import NO_OBSTACLES, Obstacles
 from podium.model.resources import PODS
 from podium.plugins import IN_TREE
 from podium.present import capacity as capacity_text
@@ -28,7 +31,7 @@ from podium.present import simulation as simulation_text
 from podium.present import to_yaml
 from podium.present import tuning as tuning_text
 from podium.present.comparison import because, measures_shown
-from podium.present.explanation import NO_OBSTACLES, Explained, Obstacles, notes, obstacle_text, silent_plugins, words
+from podium.present.explanation import notes, obstacle_text, silent_plugins, words
 from podium.present.html import (
     Cell,
     Heading,
@@ -65,8 +68,26 @@ def explanation_page(explained: Explained) -> str:
     decision = explained.decision
     sentences = [*words(decision), *notes(explained)]
     title = f"Where {decision.pod} goes"
-    sections = decision_sections(decision, explained.obstacles)
+    sections = [*decision_sections(decision, explained.obstacles), *_formula_sections(explained.formulas)]
     return page(title, sentences, *sections, good=decision.node is not None)
+
+
+def _formula_sections(formulas: Formulas) -> list[Markup]:
+    """A section for each node: how its scores come about."""
+    return [
+        section(
+            f"{node}: how its scores come about",
+            table(
+                ["Plugin", "How its points come about"],
+                [(each.plugin, _one_below_the_other(each.lines)) for each in of_plugins],
+            ),
+        )
+        for node, of_plugins in formulas.items()
+    ]
+
+
+def _one_below_the_other(lines: Sequence[str]) -> Markup:
+    return element("div", *(element("div", line) for line in lines))
 
 
 def why_not_page(answer: WhyNot) -> str:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
+from podium.answers import WhyNowhere
 from podium.answers.applied_scenario import Differences, Effect, PendingChanges, WhatIf
+from podium.answers.fix_steps import Fix
 from podium.answers.scenario import Cordon, Evict, Place, Scale, Uncordon
 from podium.answers.simulation import Placement
 from podium.present import API_VERSION
 from podium.present.disruption import sentences
 from podium.present.disruption import to_document as disruption_document
+from podium.present.troubles import closest_words
 from podium.wording import counted, listed
 
 NAMED = 6
@@ -122,4 +127,24 @@ def what_if_document(found: WhatIf, nodes: Mapping[str, Any]) -> dict[str, Any]:
         "pendingChanges": pending_document(found.pending),
         "differences": differences_document(found.differences),
         "tiles": nodes,
+    }
+
+
+def fixes_document(found: WhyNowhere, fixes: Sequence[Fix]) -> dict[str, Any]:
+    """What would let a pod run, as plain data, of kind Fixes; each fix with its steps and weights for a scenario."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Fixes",
+        "pod": found.pod,
+        "closest": [{"node": each.node, "words": closest_words(each)} for each in found.closest],
+        "suggestions": [
+            {
+                "text": fix.suggestion.text,
+                "goesTo": fix.suggestion.decision.node,
+                "canTry": fix.can_be_tried,
+                "steps": [msgspec.to_builtins(step) for step in fix.steps],
+                "settings": None if fix.settings is None else msgspec.to_builtins(fix.settings),
+            }
+            for fix in fixes
+        ],
     }

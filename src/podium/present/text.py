@@ -10,31 +10,12 @@ from contextvars import ContextVar
 from itertools import takewhile
 from typing import NamedTuple
 
-from podium.model.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES, MEMORY
-
-_BYTES = (MEMORY, EPHEMERAL_STORAGE)
-_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-
-
-def amount(resource: str, number: int) -> str:
-    """An amount in scheduler units (milli-cpu, bytes, units) with at most one decimal: `2.5`, `31.3Gi`, `110`."""
-    if resource == CPU:
-        return _short(number / 1000)
-    if resource in _BYTES or resource.startswith(HUGE_PAGES):
-        size, unit = float(number), 0
-        while abs(size) >= 1024 and unit < len(_UNITS) - 1:
-            size, unit = size / 1024, unit + 1
-        return f"{_short(size)}{_UNITS[unit]}"
-    return f"{number:,}"
+from podium.model.amounts import amount as amount
 
 
 def share(number: int, of: int) -> str:
     """A percentage, `37%`; empty if `of` is 0."""
     return f"{number / of:.0%}" if of else "-"
-
-
-def _short(number: float) -> str:
-    return f"{number:,.1f}".removesuffix(".0")
 
 
 GAP = "  "

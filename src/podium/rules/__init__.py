@@ -318,6 +318,9 @@ class Rules:
     pops_from_backoff: bool = _gated(
         "SchedulerPopFromBackoffQ", QUEUE, "If no other pod waits, a pod is tried before its backoff ends."
     )
+    backoff_ends_late: bool = _since(
+        "v1.33", QUEUE, "A pod still backs off at the very moment at which its backoff ends."
+    )
     untried_pods_do_not_back_off: bool = _since(
         "v1.32",
         QUEUE,

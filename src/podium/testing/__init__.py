@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from typing import Any
@@ -30,7 +31,7 @@ from podium.rules import NEWEST_RULES
 from podium.testing._plugin_run import ClusterChange, PluginResults, PluginRun, Samples, call
 
 MUST_DEFINE: dict[str, tuple[str, ...]] = {
-    "preEnqueue": ("pre_enqueue",),
+    "preEnqueue": ("pre_enqueue", "pre_enqueue_in"),
     "queueSort": ("sort_key",),
     "preFilter": ("pre_filter",),
     "filter": ("filter_node", "filter"),
@@ -67,6 +68,7 @@ def check_plugin(plugin: type[Plugin], args: object = None, *, objects: Iterable
     _check_labels(make(), samples)
     _check_concerns(make(), samples)
     _check_normalizing(make(), samples)
+    _check_lines(make(), samples)
     _check_fixes(make(), samples)
     if plugin.reads is not None:
         _check_sign(make(), samples)
@@ -88,9 +90,10 @@ def _check_class(plugin: type[Plugin]) -> None:
 
 
 def _check_queueing(plugin: Plugin, samples: Samples) -> None:
+    cluster = samples.cluster()
     for pod in samples.pods:
         if isinstance(plugin, PreEnqueuePlugin):
-            status = call(plugin.name, "pre_enqueue", plugin.pre_enqueue, pod)
+            status = call(plugin.name, "pre_enqueue", plugin.pre_enqueue_in, pod, cluster)
             if not isinstance(status, Status) or (status != SUCCESS and not status.code.rejects):
                 raise PluginError(plugin.name, f"returns {status!r} from pre_enqueue: use SUCCESS or a rejection")
     events = call(plugin.name, "events_to_register", plugin.events_to_register)
@@ -215,6 +218,32 @@ def _check_normalizing(plugin: Plugin, samples: Samples) -> None:
                         plugin.name,
                         f"is a NormalizesByMax plugin, but {score} becomes {one} on one node and {many[0]} on many",
                     )
+
+
+def _check_lines(plugin: Plugin, samples: Samples) -> None:
+    """Check that `score_lines` end in the score, and `normalize_lines` in the normalized score."""
+    cluster = samples.cluster()
+    for pod in samples.pods if isinstance(plugin, ScorePlugin) else ():
+        run = PluginRun(plugin, pod, cluster)
+        results = run.results()
+        if results.scores is None:
+            continue
+        scores = np.array(results.scores, dtype=np.int64)
+        normalized = run.normalized(scores, cluster.nodes.rows)
+        for place, name in enumerate(results.names):
+            for what, lines, number in (
+                ("score_lines", run.score_lines(place), results.scores[place]),
+                ("normalize_lines", run.normalize_lines(scores, place), normalized[place]),
+            ):
+                if lines and not _ends_in(lines[-1], number):
+                    says = f"says of node {name} in {what} {lines[-1]!r}"
+                    raise PluginError(plugin.name, f"{says}: the last line must end in the score, {number}")
+
+
+def _ends_in(line: str, number: int) -> bool:
+    """Whether a line ends in a number, written `1234` or `1,234`."""
+    found = re.search(r"(?<![\d,.])-?[\d,]+$", line)
+    return found is not None and found[0].replace(",", "") == str(number)
 
 
 def _check_fixes(plugin: Plugin, samples: Samples) -> None:

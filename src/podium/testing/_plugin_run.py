@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from podium.cluster import Aspect, Cluster, Nodes
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import ROW_ASPECTS, Ints
 from podium.errors import PluginError
 from podium.framework.fast_paths import ByNodeLabels
@@ -24,6 +24,8 @@ from podium.framework.plugin import (
     PreFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
+    explains_normalizing,
+    explains_score,
 )
 from podium.framework.status import SUCCESS, Code, PreFilterResult, Status, Verdict, checked_numbers, checked_verdict
 from podium.model import (
@@ -172,6 +174,30 @@ class PluginRun:
                     f"{MIN_NODE_SCORE}..{MAX_NODE_SCORE}",
                 )
         return numbers
+
+    def score_lines(self, place: int) -> Sequence[str]:
+        """What `score_lines` says of a node; empty if it says nothing, or nothing about this plugin's score."""
+        plugin = self._plugin
+        if not isinstance(plugin, ScorePlugin) or not explains_score(plugin):
+            return ()
+        node = NodeInfo(self._cluster, int(self._cluster.nodes.rows[place]))
+        return self._checked_lines("score_lines", plugin.score_lines, self._state, self.pod, node)
+
+    def normalize_lines(self, scores: Ints, place: int) -> Sequence[str]:
+        """What `normalize_lines` says of a node, given the scores of all nodes."""
+        plugin = self._plugin
+        if not isinstance(plugin, ScorePlugin) or not plugin.normalizes or not explains_normalizing(plugin):
+            return ()
+        about = scores.copy(), self._cluster.nodes, place
+        return self._checked_lines("normalize_lines", plugin.normalize_lines, self._state, self.pod, *about)
+
+    def _checked_lines(self, what: str, method: Callable[..., Any], *args: Any) -> Sequence[str]:
+        name, guard = self._plugin.name, _ReadOnlyGuard(self._plugin.name, self.pod, self._cluster)
+        lines: Any = call(name, what, method, *args)
+        guard.check(what)
+        if isinstance(lines, str) or not isinstance(lines, Sequence) or {type(each) for each in lines} - {str}:
+            raise PluginError(name, f"returns {lines!r} from {what}: return a list of lines")
+        return lines
 
     def _pre_filter(self) -> PreFilterResult | None:
         plugin = self._plugin

@@ -353,8 +353,7 @@ def _resumed(
     world = timeline.world
     world.held, world.leaving, world.draining = snapshot.held, snapshot.leaving, snapshot.draining
     world.controllers.restore(snapshot.controllers)
-    for budget in loop.cluster.store.of(PodDisruptionBudget):
-        world.watch(budget)
+    world.watch(*loop.cluster.store.of(PodDisruptionBudget))
     return timeline
 
 

@@ -107,8 +107,7 @@ class World:
             if pod.spec.node_name:
                 self.history.bound(pod.key, pod.spec.node_name, 0, self.clock.now)
                 self._begin(pod, life)
-        for budget in self.loop.cluster.store.of(PodDisruptionBudget):
-            self.watch(budget)
+        self.watch(*self.loop.cluster.store.of(PodDisruptionBudget))
 
     # -- events ------------------------------------------------------------------------------------------------------
 
@@ -509,11 +508,17 @@ class World:
             for budget in list(self.disruptions.take_changed()):
                 self._report(EventType.UPDATE, budget)
 
-    def watch(self, budget: PodDisruptionBudget) -> None:
-        """Start to keep a budget's status up to date."""
-        planned = (due.pod for due in self.clock.pending(Create))
-        pods = [*((pod, self._is_healthy(pod)) for pod in self.loop.pods.values()), *((pod, False) for pod in planned)]
-        self.disruptions.on_budget_updated(budget, pods)
+    def watch(self, *budgets: PodDisruptionBudget) -> None:
+        """Start to keep the status of budgets up to date."""
+        pods: dict[str, list[tuple[Pod, bool]]] = {budget.namespace: [] for budget in budgets}
+        for pod in self.loop.pods.values():
+            if pod.namespace in pods:
+                pods[pod.namespace].append((pod, self._is_healthy(pod)))
+        for due in self.clock.pending(Create):
+            if due.pod.namespace in pods:
+                pods[due.pod.namespace].append((due.pod, False))
+        for budget in budgets:
+            self.disruptions.on_budget_updated(budget, pods[budget.namespace])
 
     def _report(self, type_: EventType, item: Object) -> None:
         self.loop.handle(Event(type_, item), self.clock.now)

@@ -15,9 +15,12 @@ from typing import Any, NamedTuple
 
 from podium import answers
 from podium.answers.applied_scenario import AppliedScenario, configured, what_if
+from podium.answers.explanation import explain_pod
+from podium.answers.fix_steps import fix_of
 from podium.answers.scenario import documents_of
 from podium.answers.score_settings import NO_SETTINGS, with_settings
 from podium.answers.simulation import simulate
+from podium.answers.troubles import troubles
 from podium.engine import Scheduler
 from podium.engine.release import AnyRelease, Release, release_of
 from podium.engine.scheduler import SchedulerOptions
@@ -30,8 +33,9 @@ from podium.present import comparison as comparison_report
 from podium.present import disruption as disruption_report
 from podium.present import explanation as explanation_report
 from podium.present import simulation as simulation_report
+from podium.present import troubles as troubles_report
 from podium.present.nodes import node_columns
-from podium.present.scenario import what_if_document
+from podium.present.scenario import fixes_document, what_if_document
 from podium.web import _questions as questions
 from podium.web._views import timeline_document
 from podium.web.subject import Subject, in_scenario, posted_configuration
@@ -72,7 +76,7 @@ def _explain(question: questions.Explain, subject: Subject) -> Answered:
         )
         options["config"] = configured(document, subject.release, subject.registry, "the other weights")
     with closing(Scheduler(subject.cluster, **options, assume_volumes=question.assume_volumes)) as scheduler:
-        explained = explanation_report.explain_pod(scheduler, pod, question.profile, preempt=question.preempt)
+        explained = explain_pod(scheduler, pod, question.profile, preempt=question.preempt)
     return Answered(explanation_report.to_document(explained), lambda: explanation_page(explained))
 
 
@@ -97,6 +101,21 @@ def _why_not(question: questions.WhyNot, subject: Subject) -> Answered:
         return Answered(why_not_document(nowhere), lambda: why_nowhere_page(nowhere))
     found = answers.why_not(subject.cluster, pod, question.node, **options)
     return Answered(why_not_document(found), lambda: why_not_page(found))
+
+
+@answer.register
+def _fixes(question: questions.Fixes, subject: Subject) -> Answered:
+    pod = find_pod(subject.objects, question.pod, None).pod
+    options = SchedulerOptions(**subject.options, tie_break="first")
+    found = answers.why_nowhere(subject.cluster, pod, options, profile=question.profile, most=question.most)
+    config = options.set_up().config
+    fixes = [fix_of(each, subject.cluster, pod, config) for each in found.suggestions]
+    return Answered(fixes_document(found, fixes))
+
+
+@answer.register
+def _troubles(question: questions.Troubles, subject: Subject) -> Answered:
+    return Answered(troubles_report.to_document(troubles(subject.cluster, SchedulerOptions(**subject.options))))
 
 
 @answer.register
@@ -139,10 +158,12 @@ def _templates(question: questions.Capacity, subject: Subject) -> tuple[list[Pod
 
 
 def _offer(offer: questions.NodeOffer) -> answers.NodeTemplate:
-    nodes = load(documents_of(offer.node, "nodesNeeded")).of(Node)
+    objects = load(documents_of(offer.node, "nodesNeeded"))
+    nodes = objects.of(Node)
     if len(nodes) != 1:
         raise InputError(f"nodesNeeded has {len(nodes)} nodes; a template is one")
-    return answers.NodeTemplate(nodes[0], offer.price)
+    others = tuple(item for item in objects if not isinstance(item, Node))
+    return answers.NodeTemplate(nodes[0], offer.price, others)
 
 
 def _settings(question: questions.Drain | questions.Fail, subject: Subject) -> answers.DisruptionSettings:
@@ -250,6 +271,9 @@ def _audit(question: questions.Audit, subject: Subject) -> Answered:
 
 @answer.register
 def _configuration(question: questions.Configuration, subject: Subject) -> Answered:
+    if question.settings is None and subject.document is not None:
+        # The scenario's weights are in it already.
+        return Answered(subject.document)
     settings = question.settings or NO_SETTINGS
     return Answered(with_settings(subject.document, settings, subject.registry, subject.release, question.profile))
 

@@ -116,6 +116,18 @@ class NodeDetail(Question):
     settings: Settings = None
 
 
+class Fixes(Question):
+    """What would let a pending pod run: the closest nodes, and the smallest changes, each as steps of a scenario."""
+
+    pod: PodName
+    profile: Profile = None
+    most: Annotated[int, Meta(ge=0, le=20, description="How many changes to name at most.")] = 5
+
+
+class Troubles(Question):
+    """What is wrong: pods that fit nowhere, by cause; full nodes; budgets that block a drain; pods that drifted."""
+
+
 class Moved(Question):
     """How many pods would go elsewhere with other weights, each decided on its own in the cluster as it is."""
 

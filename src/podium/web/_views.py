@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 
 from podium.answers.applied_scenario import configured
+from podium.answers.explanation import Explained, WhichNodes, explain_pod, no_nodes
+from podium.answers.filter_funnel import filter_funnel
 from podium.answers.moved_pods import ScoredPods, moved_pods, sample_of_pods
 from podium.answers.score_settings import NO_SETTINGS, ScoreSettings, with_settings
 from podium.answers.simulation import Usage, simulate
@@ -24,10 +26,10 @@ from podium.model import Pod
 from podium.model.objects import ZONE
 from podium.present import API_VERSION
 from podium.present.explanation import (
-    Explained,
-    explain_pod,
+    formulas_document,
     grouped,
     node_counts,
+    obstacle_texts,
     outcome_document,
     preemption_document,
     reasons_not_looked_at,
@@ -35,25 +37,31 @@ from podium.present.explanation import (
 )
 from podium.present.html import SHOWN, Heading, Markup, bar, element, page, scrolling, section, table
 from podium.present.nodes import node_columns
+from podium.present.pod_facts import pod_facts
 from podium.present.scenario import effect_sentences
 from podium.present.simulation import drain_lines, timeline_lines
 from podium.rules.gates import RELEASE_NAMES
 from podium.timeline import Timeline, TimelineResult, read_timeline
 from podium.web import _questions as questions
-from podium.web._formulas import formulas
 from podium.web.subject import Subject, posted_configuration, without_settings
 from podium.wording import counted
 from podium.workloads import workload_of
 
 
-def decision_table(explained: Explained) -> dict[str, Any]:
+def decision_table(explained: Explained, pod: Pod, scheduler: Scheduler, profile: str | None = None) -> dict[str, Any]:
     """The result of `explain`, of kind DecisionTable: `nodes` best first, and every other list in the same order."""
-    decision = explained.decision
+    decision, own = explained.decision, profile or pod.spec.scheduler_name
+    framework = scheduler.frameworks.get(own)
+    titles = {} if framework is None else {plugin.name: plugin.title for plugin in framework.filter}
+    funnel = () if framework is None else filter_funnel(decision, framework)
     nodes, totals = ranking(decision), decision.totals
     return {
         "apiVersion": API_VERSION,
         "kind": "DecisionTable",
         **outcome_document(explained),
+        "profile": own,
+        "facts": pod_facts(pod, scheduler.cluster.rules),
+        "funnel": [{**stage._asdict(), "title": titles.get(stage.plugin) or stage.plugin} for stage in funnel],
         "counts": node_counts(decision),
         "ties": list(decision.ties),
         "runnerUp": runner_up_document(decision),
@@ -75,6 +83,7 @@ def _plugins(decision: Decision, nodes: list[str]) -> list[dict[str, Any]]:
             "weight": scores.weight,
             "raw": list(map(scores.raw.__getitem__, nodes)),
             "normalised": list(map(scores.normalized.__getitem__, nodes)),
+            "weighted": list(map(scores.weighted.__getitem__, nodes)),
         }
         for scores in decision.scores
     ]
@@ -87,7 +96,7 @@ def _plugins(decision: Decision, nodes: list[str]) -> list[dict[str, Any]]:
 
 def _rejected(explained: Explained) -> list[dict[str, Any]]:
     """The rejected nodes by plugin, reasons and code, most nodes first."""
-    details = explained.details
+    details = obstacle_texts(explained)
     return [
         {
             "plugin": status.plugin,
@@ -236,11 +245,15 @@ class Views:
 
     def decision(self, asked: questions.Decision) -> dict[str, Any]:
         """A decision by columns."""
-        return decision_table(self._explained(asked, asked.pod))
+        explained = self._explained(asked, asked.pod)
+        return decision_table(explained, self._pod(asked.pod), self._asked(asked), asked.profile)
 
-    def _explained(self, asked: questions.Decision | questions.NodeDetail, name: str) -> Explained:
+    def _explained(
+        self, asked: questions.Decision | questions.NodeDetail, name: str, formulas_on: WhichNodes = no_nodes
+    ) -> Explained:
         """The decision about a pod, with the preemption that it would cause if it fits nowhere."""
-        return explain_pod(self._asked(asked), self._pod(name), asked.profile, preempt=self._can_turn)
+        scheduler, preempt = self._asked(asked), self._can_turn
+        return explain_pod(scheduler, self._pod(name), asked.profile, preempt=preempt, formulas_on=formulas_on)
 
     def _pod(self, name: str) -> Pod:
         found = self.subject.cluster.find_pod(name)
@@ -277,9 +290,8 @@ class Views:
             "formulas": [],
         }
         if asked.pod is not None:
-            explained = self._explained(asked, asked.pod)
-            pod, decision = self._pod(asked.pod), explained.decision
-            about["formulas"] = formulas(self._asked(asked), pod, asked.profile, decision, asked.node)
+            explained = self._explained(asked, asked.pod, formulas_on=lambda decision: [asked.node])
+            about["formulas"] = formulas_document(explained.formulas.get(asked.node, ()))
             status = explained.decision.rejected.get(asked.node)
             about["rejected"] = status and {"plugin": status.plugin, "reasons": list(status.reasons)}
         return about

@@ -26,6 +26,7 @@ from starlette.routing import Route
 
 from podium.answers.scenario import BASE, Scenario, scenario_document
 from podium.errors import InputError, PodiumError
+from podium.present import with_release
 from podium.web import _questions as questions
 from podium.web._answering import Answered, AnswerWorkers, BusyError, EndedError, answer
 from podium.web._questions import openapi, scenario_of
@@ -50,12 +51,24 @@ KINDS: dict[str, type[Any]] = {
     "decision": questions.Decision,
     "node": questions.NodeDetail,
     "moved": questions.Moved,
+    "fixes": questions.Fixes,
+    "troubles": questions.Troubles,
     "overview": questions.Overview,
 }
 """The questions by their names in the address."""
 
 VIEWS = (questions.Pods, questions.Decision, questions.NodeDetail, questions.Moved, questions.Overview)
 """The questions that are answered in this process."""
+DECIDED_BY_ONE = (
+    questions.Explain,
+    questions.Simulate,
+    questions.WhyNot,
+    questions.Capacity,
+    questions.Drain,
+    questions.Fail,
+    questions.Audit,
+)
+"""The questions whose answers name the release that decided, as on the command line."""
 AFFORDABLE = 2.0
 """Steps that a process applied within so many seconds are applied in this process, too, and the result is kept."""
 PATIENCE = 0.4
@@ -83,6 +96,8 @@ PAGE = {
             "time",
             "chart",
             "compare",
+            "home",
+            "scenario",
         )
     },
 }
@@ -107,7 +122,10 @@ def reply_to(kind: str, question: Any, subject: Callable[[], Subject], views: Vi
             if answered.html is None:
                 raise InputError(f"{kind} has no HTML report; ask for JSON")
             return Reply(200, HTML, answered.html().encode("utf-8", "replace"))
-        return Reply(200, JSON, msgspec.json.encode(answered.document))
+        document = answered.document
+        if isinstance(question, DECIDED_BY_ONE):
+            document = with_release(document, subject().release.name)
+        return Reply(200, JSON, msgspec.json.encode(document))
     except PodiumError as error:
         return problem(400, str(error))
     except MemoryError:

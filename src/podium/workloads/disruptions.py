@@ -82,7 +82,7 @@ class Disruptions:
         return bool(self._budgets)
 
     def on_budget_updated(self, budget: PodDisruptionBudget, pods: Iterable[tuple[Pod, bool]]) -> None:
-        """Add or change a budget. `pods` are all pods of the cluster, each with whether it is healthy."""
+        """Add or change a budget. `pods` are all pods of its namespace, each with whether it is healthy."""
         found = self._budgets.setdefault(budget.namespace, {})[budget.name] = _WatchedBudget(budget, self._store)
         for pod, is_healthy in pods:
             if found.budget.covers(pod):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from podium.manifests.defaults import generated_uid
@@ -11,7 +11,7 @@ from podium.manifests.kubectl import KUBECTL_NAMES
 from podium.manifests.loading import first_few
 from podium.model import Object, Pod, PodDisruptionBudget
 from podium.model.objects import TEMPLATED
-from podium.model.selectors import accepted_selector
+from podium.model.selectors import Selector, accepted_selector
 from podium.wording import counted
 from podium.workloads.owners import deployment_of
 
@@ -61,17 +61,20 @@ def missing_owners(objects: Sequence[Object], *needed: OwnersFor) -> list[str]:
     return lines
 
 
-def _covered(pods: Iterable[Pod], objects: Sequence[Object]) -> Iterator[Pod]:
+def _covered(pods: Iterable[Pod], objects: Sequence[Object]) -> list[Pod]:
     """The pods of budgets that depend on how many pods their owners want."""
-    budgets = [
-        (obj.namespace, accepted_selector(obj.spec.selector))
-        for obj in objects
-        if isinstance(obj, PodDisruptionBudget)
-        and (obj.spec.max_unavailable is not None or isinstance(obj.spec.min_available, str))
+    selectors: dict[str, list[Selector]] = defaultdict(list)
+    for obj in objects:
+        if isinstance(obj, PodDisruptionBudget) and (
+            obj.spec.max_unavailable is not None or isinstance(obj.spec.min_available, str)
+        ):
+            selectors[obj.namespace].append(accepted_selector(obj.spec.selector))
+    return [
+        pod
+        for pod in pods
+        if pod.namespace in selectors
+        and any(selector.matches(pod.metadata.labels) for selector in selectors[pod.namespace])
     ]
-    for pod in pods:
-        if any(pod.namespace == namespace and selector.matches(pod.metadata.labels) for namespace, selector in budgets):
-            yield pod
 
 
 def unknown_changes(objects: Sequence[Object]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from podium.cluster import Aspect, Cluster, Nodes, PodInfo
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.cluster import PerCluster
 from podium.cluster.columns import Ints
 from podium.config.plugin_args import DynamicResourcesArgs
@@ -55,7 +55,7 @@ from podium.plugins.dynamic_resources.extended_resources import asks_for_backed
 from podium.plugins.dynamic_resources.group_claims import give_back_devices
 from podium.plugins.dynamic_resources.pod_claims import ClaimError, resource_claims_of
 from podium.plugins.dynamic_resources.pod_devices import GroupPending, PodDevices
-from podium.plugins.dynamic_resources.requests import shape_of
+from podium.plugins.dynamic_resources.requests import FIRST_AVAILABLE_DEVICE_REQUEST_MAX_SIZE, shape_of
 from podium.rules import Rules
 
 STEPS_PER_SECOND = 250_000
@@ -222,6 +222,16 @@ class DynamicResources(
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         devices = self.searched(state)
         return np.zeros(len(nodes), dtype=np.int64) if devices is None else devices.ranks(nodes)
+
+    def score_lines(self, state: CycleState, pod: Pod, node: NodeInfo) -> Sequence[str]:
+        devices = self.searched(state)
+        ranked = [] if devices is None else devices.ranked_on(node.name)
+        if not ranked:
+            return ["no request has alternatives: 0"]
+        lines = [f"{claim} gets the alternative {request}: {points}" for claim, request, points in ranked]
+        most = FIRST_AVAILABLE_DEVICE_REQUEST_MAX_SIZE
+        total = sum(points for *_, points in ranked)
+        return [*lines, f"the sum, with {most} for a first alternative and {most - 1} for a second: {total}"]
 
     def searched(self, state: CycleState) -> PodDevices | None:
         """The pod's devices, if Filter searches for them: a profile may leave it out."""

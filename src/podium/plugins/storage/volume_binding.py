@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from msgspec.structs import replace
 
-from podium.cluster import Cluster, Nodes
+from podium.cluster import Cluster, NodeInfo, Nodes
 from podium.cluster.cluster import PerCluster
-from podium.cluster.columns import Ints, is_any
+from podium.cluster.columns import Ints, is_any, rounded
 from podium.config.plugin_args import VolumeBindingArgs
 from podium.framework.events import Action, EventHint, WaitingPod
 from podium.framework.plugin import (
@@ -31,7 +31,9 @@ from podium.model import (
     Pod,
     StorageClass,
 )
+from podium.model.amounts import amount
 from podium.model.objects import BOUND_BY_CONTROLLER, SELECTED_NODE, ObjectReference
+from podium.model.resources import MEMORY
 from podium.plugins.storage.claims import StorageFilter, is_bound_to, uses_claim, uses_claims
 from podium.plugins.storage.csi_translation import MIGRATED_PLUGINS
 from podium.plugins.storage.storage_capacities import volume_limit
@@ -107,15 +109,19 @@ class VolumeBinding(PreFilterPlugin, StorageFilter, PreScorePlugin, ScorePlugin,
         cluster, provisions = nodes.cluster, self.release_rules.scores_storage_capacity
         return nodes.take(self._scorer.score(found, cluster, self._storage.of(cluster), provisions=provisions))
 
-    def score_parts(self, state: CycleState, cluster: Cluster, row: int) -> list[tuple[str, int, int, int]]:
-        """The parts whose mean is the score of a row: per storage class, requested bytes, available bytes, and
-        the score.
-        """
+    def score_lines(self, state: CycleState, pod: Pod, node: NodeInfo) -> Sequence[str]:
         volumes: _PodVolumes | None = state.get(self.name)
-        if self._scorer is None or volumes is None or volumes.found is None:
-            return []
-        provisions = self.release_rules.scores_storage_capacity
-        return self._scorer.parts_on(row, volumes.found, cluster, self._storage.of(cluster), provisions=provisions)
+        found = None if volumes is None else volumes.found
+        if self._scorer is None or found is None or not (found.to_match or found.to_provision):
+            return ["no claim waits for its volume: 0"]
+        storage, provisions = self._storage.of(node.cluster), self.release_rules.scores_storage_capacity
+        parts = self._scorer.parts_on(node.row, found, node.cluster, storage, provisions=provisions)
+        lines = [
+            f"{name or 'no class'}: {amount(MEMORY, asked)} of {amount(MEMORY, there)}: {score}"
+            for name, asked, there, score in parts
+        ]
+        mean = rounded(sum(score for *_, score in parts) / max(len(parts), 1))
+        return [*lines, f"the mean of the classes: {mean}" if parts else "nothing is known of the capacity: 0"]
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Make the pod's choice visible to the next pod: volumes reserved for its claims, a node chosen for the

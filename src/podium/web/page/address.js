@@ -1,14 +1,15 @@
-// The view and everything that was chosen in it stand in the address, so that it can be bookmarked and sent.
+// The view, everything that was chosen in it, and the scenario stand in the address, so that it can be bookmarked and sent.
 
 /** The view and its parameters. */
 export function current() {
-  const [path, query] = location.hash.replace(/^#\/?/, "").split("?", 2);
-  return { view: path || "pods", params: new URLSearchParams(query ?? "") };
+  const [path, ...query] = location.hash.replace(/^#\/?/, "").split("?");
+  return { view: path || "home", params: new URLSearchParams(query.join("?")) };
 }
 
-/** The address of a view. */
+/** The address of a view, in the scenario of this address unless `s` says otherwise. */
 export function addressTo(view, params = {}) {
-  const query = new URLSearchParams(Object.entries(params).filter(([, value]) => value !== undefined && value !== ""));
+  const given = { ...params, s: params.s ?? current().params.get("s") ?? "" };
+  const query = new URLSearchParams(Object.entries(given).filter(([, value]) => value !== undefined && value !== null && value !== ""));
   return `#/${view}${[...query].length ? `?${query}` : ""}`;
 }
 
@@ -24,26 +25,6 @@ export function note(changes) {
     if (value === undefined || value === null || value === "" || value === false) params.delete(name);
     else params.set(name, value === true ? "1" : value);
   }
-  history.replaceState(null, "", addressTo(view, Object.fromEntries(params)));
-}
-
-/** Weights and switches as text for an address, and back: `NodeResourcesFit:5,ImageLocality:0`. */
-export function writeSettings(settings) {
-  return {
-    w: Object.entries(settings.weights).map(([plugin, weight]) => `${plugin}:${weight}`).join(","),
-    strategy: settings.strategy ?? "",
-    off: settings.disabled.join(","),
-  };
-}
-
-/** The weights and switches of an address. */
-export function readSettings(params) {
-  const weights = {};
-  for (const pair of (params.get("w") ?? "").split(",")) {
-    const at = pair.lastIndexOf(":");
-    const weight = Number.parseInt(pair.slice(at + 1), 10);
-    if (at > 0 && weight >= 0) weights[pair.slice(0, at)] = weight;
-  }
-  const strategy = params.get("strategy") || null;
-  return { weights, strategy, disabled: (params.get("off") ?? "").split(",").filter(Boolean) };
+  const { s = "", ...others } = Object.fromEntries(params);
+  history.replaceState(history.state, "", addressTo(view, { ...others, s }));
 }

@@ -1,45 +1,61 @@
-// Two releases or two configurations side by side: what moves, and which plugin is responsible.
-import { note, readSettings } from "./address.js";
-import { ask, reports } from "./api.js";
-import { table } from "./cluster.js";
-import { amount, counted, el, labelled, number, select } from "./dom.js";
-import { sent } from "./weights.js";
+// Two scenarios, releases or configurations side by side: what moves, and which plugin is responsible.
+import { addressTo, note } from "./address.js";
+import { ask, busy, reports } from "./api.js";
+import { amount, counted, el, labelled, number, select, table } from "./dom.js";
+import { recent, scenario } from "./scenario.js";
 import { VirtualTable } from "./virtual_table.js";
 
 /** Place the same pods in two ways. */
 export async function compareView(view, params, { about, complain, signal }) {
   const releases = about.releases.map((name) => [name, name]);
-  const first = select(releases, params.get("a") ?? about.release, () => {});
-  const second = select(releases, params.get("b") ?? about.releases[0], () => {});
-  const configs = [params.get("c1") ?? "", params.get("c2") ?? ""].map((text, place) =>
-    el("textarea", { rows: 8, class: "code", spellcheck: "false", "aria-label": `Configuration ${place + 1}`, placeholder: place ? "a KubeSchedulerConfiguration" : "empty for the one of the cluster" }, text));
+  const place = about.releases.indexOf(about.release);
+  const before = about.releases[place > 0 ? place - 1 : Math.min(place + 1, about.releases.length - 1)];
+  const first = select(releases, params.get("a") ?? before, () => {});
+  const second = select(releases, params.get("b") ?? about.release, () => {});
+  const here = params.get("s") ?? "";
+  const known = [["", "base"], ...recent()];
+  const sides = [params.get("s1") ?? "", params.get("s2") ?? here].map((text) => select(known.some(([value]) => value === text) ? known : [...known, [text, "the scenario of the address"]], text, () => {}));
+  const configs = [params.get("c1") ?? "", params.get("c2") ?? ""].map((text, which) =>
+    el("textarea", { rows: 8, class: "code", spellcheck: "false", "aria-label": `Configuration ${which + 1}`, placeholder: which ? "a KubeSchedulerConfiguration" : "empty for the one of the cluster" }, text));
   const replay = el("input", { type: "checkbox", checked: params.get("replay") === "1" });
-  const settings = readSettings(params);
-  const hasSettings = Object.keys(settings.weights).length || settings.strategy || settings.disabled.length;
-  let what = params.get("what") ?? (hasSettings ? "settings" : "releases");
+  let what = params.get("what") ?? (here ? "scenarios" : "releases");
   const fields = el("div", {});
   const shown = el("div", { "aria-live": "polite" });
 
   const drawFields = () => fields.replaceChildren(...(what === "releases"
     ? [el("div", { class: "bar" }, labelled("First", first), labelled("Second", second))]
-    : what === "configs" ? [el("div", { class: "split" }, ...configs.map((each, place) => labelled(`Configuration ${place + 1}`, each)))]
-      : [el("p", {}, "Today's weights, and those chosen with the sliders: ", el("code", {}, JSON.stringify(sent(settings))))]));
+    : what === "configs" ? [el("div", { class: "split" }, ...configs.map((each, which) => labelled(`Configuration ${which + 1}`, each)))]
+      : [el("div", { class: "bar" }, labelled("First", sides[0]), labelled("Second", sides[1]))]));
+
+  const sent = (text) => (text.startsWith("@") ? text.slice(1) : text || "{}");
 
   function question() {
     const asked = { replay: replay.checked };
     if (what === "releases") return { ...asked, releases: [first.value, second.value] };
-    if (what === "settings") return { ...asked, settings: sent(settings) };
+    if (what === "scenarios") return { ...asked, scenarios: sides.map((each) => sent(each.value)) };
     return { ...asked, configs: configs.map((each) => each.value).filter((text) => text.trim()) };
   }
 
   async function run() {
     complain(null);
-    note({ what, a: first.value, b: second.value, replay: replay.checked, c1: what === "configs" ? configs[0].value : "", c2: what === "configs" ? configs[1].value : "", run: true });
+    delete shown.dataset.ready;
+    const isConfigs = what === "configs";
+    note({ what, a: what === "releases" ? first.value : "", b: what === "releases" ? second.value : "", s1: what === "scenarios" ? sides[0].value : "", s2: what === "scenarios" && sides[1].value !== here ? sides[1].value : "", replay: replay.checked, c1: isConfigs ? configs[0].value : "", c2: isConfigs ? configs[1].value : "", run: true });
     const asked = question();
-    show(await ask("compare", asked, signal), asked);
+    const isWeights = what === "scenarios" && sides[1].value === here && !sides[0].value && !scenario().steps.length && about.scenario.parts.length > 0;
+    const [found, moved] = await Promise.all([ask("compare", asked, signal), isWeights ? allMoved() : null]);
+    show(found, asked, moved);
   }
 
-  function show(found, asked) {
+  /** How many pods the weights move, once all of the sample were looked at. */
+  async function allMoved() {
+    for (;;) {
+      const found = await ask("moved", {}, signal);
+      if (found.lookedAt >= found.sample) return found;
+    }
+  }
+
+  function show(found, asked, moved) {
     const names = [found.before.name, found.after.name];
     const measures = Object.keys(found.before.measures);
     const moves = new VirtualTable({
@@ -48,12 +64,14 @@ export async function compareView(view, params, { about, complain, signal }) {
       columns: [{ title: "Pod", least: 10, share: 1.5 }, { title: names[0], least: 8 }, { title: names[1], least: 8 }, { title: "Plugin", least: 8 }, { title: "Why", least: 10, share: 1.6 }],
       row: (place) => {
         const move = found.moves[place];
-        return [{ text: move.pod, class: "name" }, move.before ?? "nowhere", move.after ?? "nowhere", move.plugin ?? "", move.reason ?? ""];
+        return [{ text: move.pod, class: "name", href: addressTo("decision", { pod: move.pod }) }, move.before ?? "nowhere", move.after ?? "nowhere", move.plugin ?? "", move.reason ?? ""];
       },
-      open: (place) => { location.hash = `#/decision?pod=${encodeURIComponent(found.moves[place].pod)}`; },
+      open: (at) => { location.hash = addressTo("decision", { pod: found.moves[at].pod }); },
     });
     shown.replaceChildren(
-      el("div", { class: "bar" }, el("p", { class: "lead grow" }, `${counted(found.moves.length, "pod")} ${found.moves.length === 1 ? "goes" : "go"} elsewhere with ${names[1]} than with ${names[0]}.`), reports("comparison", "compare", () => asked, complain)),
+      el("div", { class: "bar" }, el("div", { class: "lead grow" },
+        moved ? el("p", { class: "each" }, `${counted(moved.moved, "pod")} would go elsewhere than without these weights, each decided on its own.`) : null,
+        el("p", {}, `Of ${asked.replay ? "all pods, placed again" : "the pending pods, placed"} one after the other, ${number(found.moves.length)} ${found.moves.length === 1 ? "goes" : "go"} elsewhere with ${names[1]} than with ${names[0]}.`)), reports("comparison", "compare", () => asked, complain)),
       moves.root,
       table("Measures", ["", ...[...names, "Change"].map((name) => ({ text: name, class: "number" }))], measures.map((name) => measured(name, found.before.measures[name], found.after.measures[name]))) ?? "",
       table("Pending", ["Pod", ...names], [...new Set([...Object.keys(found.before.pending), ...Object.keys(found.after.pending)])].slice(0, 200).map((pod) => [pod, found.before.pending[pod] ?? "placed", found.after.pending[pod] ?? "placed"])) ?? "",
@@ -65,9 +83,9 @@ export async function compareView(view, params, { about, complain, signal }) {
   view.append(
     el("h1", {}, "Compare"),
     el("div", { class: "bar" },
-      labelled("Compare", select([["releases", "two releases"], ["configs", "two configurations"], ...(hasSettings ? [["settings", "other weights"]] : [])], what, (name) => { what = name; drawFields(); })),
+      labelled("Compare", select([["scenarios", "two scenarios"], ["releases", "two releases"], ["configs", "two configurations"]], what, (name) => { what = name; drawFields(); })),
       labelled("Also place the running pods again", replay),
-      el("button", { type: "button", class: "main", onclick: () => run().catch(complain) }, "Compare")),
+      el("button", { type: "button", class: "main", onclick: (event) => busy(event.target, run()).catch(complain) }, "Compare")),
     fields, shown,
   );
   drawFields();

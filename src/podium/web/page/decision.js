@@ -1,10 +1,12 @@
-// One decision: nodes by plugins, the winner in words, what rejected the others, and other weights to play with.
-import { addressTo, note, readSettings, writeSettings } from "./address.js";
-import { ask, reports } from "./api.js";
+// One decision: the pod and what it asks for, where it goes or why it fits nowhere, what would help, nodes by plugins,
+// and other weights to play with. Every number is the server's.
+import { addressTo, note } from "./address.js";
+import { ask, busy, reports } from "./api.js";
 import { counted, el, labelled, number, select, shade } from "./dom.js";
 import { nodePanel } from "./node_panel.js";
+import { addSteps, change, scenario } from "./scenario.js";
 import { VirtualTable } from "./virtual_table.js";
-import { sent, weightsPanel } from "./weights.js";
+import { weightsPanel } from "./weights.js";
 
 const FORMS = [["weighted", "weighted"], ["normalised", "normalised"], ["raw", "raw"]];
 const MOST_NAMED = 300;
@@ -17,48 +19,57 @@ export async function decisionView(view, params, { about, complain, signal }) {
     sort: Number(params.get("sort") ?? -1),
     ascending: params.get("up") === "1",
     filter: params.get("node") ?? "",
-    settings: readSettings(params),
   };
+  const facts = el("dl", { class: "facts" });
   const words = el("div", { class: "lead", "aria-live": "polite" });
+  const funnel = el("ol", { class: "funnel", "aria-label": "Nodes left after each filter" });
+  const help = el("section", { "aria-live": "polite" });
   const rejected = el("section", {});
   const aside = el("aside", { class: "panel", hidden: true, "aria-label": "Node" });
-  const table = new VirtualTable({ label: `Scores of ${pod}`, columns: [], row: (place) => row(place), open: (place) => open(order[place]), height: "tall", empty: "No node that fits the pod." });
+  const table = new VirtualTable({ label: `Scores of ${pod}`, columns: [], row: (place) => row(place), open: (place) => openNode(data.nodes[order[place]]), height: "tall" });
   let data = null;
-  let totals = [];
   let order = [];
-  let spans = [];
+  let high = 1;
+  let isLoading = false;
+  let isStale = false;
 
-  const isTurned = () => Object.keys(state.settings.weights).length > 0 || hasBase(state.settings);
-  const question = () => ({ pod, ...(hasBase(state.settings) ? { settings: base(state.settings) } : {}) });
-
+  /** Ask for the decision; while one question is under way, the newest scenario is asked about next. */
   async function load() {
-    data = await ask("decision", question(), signal);
-    show();
+    isStale = true;
+    if (isLoading) return;
+    isLoading = true;
+    try {
+      while (isStale && !signal.aborted) {
+        isStale = false;
+        const start = performance.now();
+        data = await ask("decision", { pod }, signal);
+        show();
+        view.dataset.step = String(Math.round(performance.now() - start));
+      }
+    } finally {
+      isLoading = false;
+    }
   }
 
-  /** Work out the totals with the weights chosen: exact, as normalised scores do not depend on weights. */
   function show() {
-    const start = performance.now();
-    totals = data.totals.slice();
-    for (const plugin of data.plugins) {
-      const more = (state.settings.weights[plugin.plugin] ?? plugin.weight) - plugin.weight;
-      if (plugin.normalised && more) plugin.normalised.forEach((score, place) => { totals[place] += more * score; });
-    }
-    spans = [span(totals), ...data.plugins.map((plugin) => span(values(plugin)))];
+    facts.replaceChildren(...data.facts.flatMap((fact) => [el("dt", {}, fact.name), el("dd", {}, fact.text)]));
+    words.replaceChildren(...data.words.map((text, place) => el("p", { class: place ? "" : data.node ? "good" : "bad" }, text)));
+    funnel.hidden = data.node !== null || !data.funnel.length;
+    funnel.replaceChildren(el("li", {}, counted(data.counts.total, "node")), ...data.funnel.map((stage) => el("li", { title: `${stage.plugin} rejects ${stage.rejected}` }, el("b", {}, number(stage.left)), ` after ${stage.title}`)));
+    high = Math.max(1, ...data.plugins.map((plugin) => Math.max(1, ...values(plugin))));
     sortRows();
+    table.empty = state.filter && data.nodes.length ? "No node with this in its name fits the pod." : "No node fits the pod.";
+    // Nothing is scored where no node fits.
+    table.root.hidden = !data.nodes.length;
+    for (const control of view.querySelectorAll("#scores .field, .weights")) control.hidden = !data.nodes.length;
     table.setColumns(columns(), state.sort < 0 ? 1 : state.sort, state.ascending);
     table.setCount(order.length);
-    words.replaceChildren(...sentences().map((text, place) => el("p", { class: place ? "" : data.node ? "good" : "bad" }, text)));
-    view.dataset.step = String(Math.round(performance.now() - start));
     drawRejected();
   }
 
   function values(plugin) {
-    if (!plugin.normalised) return plugin.weighted;
-    if (state.form === "raw") return plugin.raw;
-    if (state.form === "normalised") return plugin.normalised;
-    const weight = state.settings.weights[plugin.plugin] ?? plugin.weight;
-    return plugin.normalised.map((score) => score * weight);
+    if (!plugin.normalised || state.form === "weighted") return plugin.weighted;
+    return state.form === "raw" ? plugin.raw : plugin.normalised;
   }
 
   function columns() {
@@ -72,7 +83,7 @@ export async function decisionView(view, params, { about, complain, signal }) {
       { title: "Node", least: 11, share: 2, sort },
       { title: "Total", right: true, least: 5, sort },
       ...data.plugins.map((plugin) => {
-        const weight = plugin.weight === null ? "" : ` ×${state.settings.weights[plugin.plugin] ?? plugin.weight}`;
+        const weight = plugin.weight === null ? "" : ` ×${plugin.weight}`;
         return { title: plugin.title + weight, hint: `${plugin.plugin}, weight${weight || " of its own"}`, right: true, sort };
       }),
     ];
@@ -83,49 +94,31 @@ export async function decisionView(view, params, { about, complain, signal }) {
     order = [...data.nodes.keys()].filter((place) => !wanted || data.nodes[place].toLowerCase().includes(wanted));
     const column = state.sort < 0 ? 1 : state.sort;
     const sign = state.ascending ? 1 : -1;
-    const list = column === 1 ? totals : column > 1 ? values(data.plugins[column - 2] ?? {}) ?? totals : null;
+    const list = column === 1 ? data.totals : column > 1 && data.plugins[column - 2] ? values(data.plugins[column - 2]) : column > 1 ? data.totals : null;
     order.sort((a, b) => sign * (list ? list[a] - list[b] : data.nodes[a] < data.nodes[b] ? -1 : 1)
-      || totals[b] - totals[a] || (data.nodes[a] < data.nodes[b] ? -1 : 1));
-    shown = data.plugins.map(values);
+      || data.totals[b] - data.totals[a] || (data.nodes[a] < data.nodes[b] ? -1 : 1));
   }
-  let shown = [];
 
   function row(place) {
     const at = order[place];
     const node = data.nodes[at];
-    const best = best_();
-    const sign = node === best.winner ? "★ " : totals[at] === best.total ? "= " : "";
-    const title = node === best.winner ? `${node}: chosen` : sign ? `${node}: tied with the chosen one` : node;
+    const isTied = data.ties.includes(node);
+    const sign = node === data.node ? "★ " : isTied ? "= " : "";
+    const title = node === data.node ? `${node}: chosen` : sign ? `${node}: tied with the chosen one` : node;
+    const best = data.totals.length ? Math.max(data.totals[0], 1) : 1;
     return [
-      { text: sign + node, class: node === best.winner ? "name chosen" : "name", title },
-      { text: number(totals[at]), class: cell(spans[0], totals[at]) },
-      ...data.plugins.map((plugin, column) => ({
-        text: number(shown[column][at]),
-        class: cell(spans[column + 1], shown[column][at]),
-        title: plugin.raw ? `raw ${plugin.raw[at]}, normalised ${plugin.normalised[at]}, weight ${state.settings.weights[plugin.plugin] ?? plugin.weight}` : plugin.plugin,
-      })),
+      { text: sign + node, class: node === data.node ? "name chosen" : "name", title },
+      { text: number(data.totals[at]), class: shade(data.totals[at] / best) },
+      // One scale for all columns, so that 14 points do not look like 300; raw scores have a unit of their own each.
+      ...data.plugins.map((plugin) => {
+        const value = values(plugin)[at];
+        return {
+          text: number(value),
+          class: state.form === "raw" ? "" : shade(value / high),
+          title: plugin.raw ? `raw ${plugin.raw[at]}, normalised ${plugin.normalised[at]}, weight ${plugin.weight}` : plugin.plugin,
+        };
+      }),
     ];
-  }
-
-  let known = { totals: null };
-  /** The winner with the weights chosen: among those with the highest total, the chosen node or else the smallest name. */
-  function best_() {
-    if (known.totals === totals) return known;
-    let total = -Infinity;
-    for (const each of totals) if (each > total) total = each;
-    const ties = data.nodes.filter((_, place) => totals[place] === total);
-    const winner = ties.includes(data.node) ? data.node : ties.sort()[0] ?? null;
-    known = { totals, total, ties, winner };
-    return known;
-  }
-
-  function sentences() {
-    if (!isTurned() || !data.plugins.length) return data.words;
-    const { winner, total, ties } = best_();
-    const second = data.nodes.map((node, place) => [totals[place], node]).filter(([each]) => each < total).sort((a, b) => b[0] - a[0])[0];
-    const found = [`With these weights pod ${data.pod} goes to ${winner} with ${counted(total, "point")}${second ? `, ${number(total - second[0])} more than ${second[1]}` : ""}.`];
-    if (ties.length > 1) found.push(`${counted(ties.length, "node")} share the highest total.`);
-    return found;
   }
 
   function drawRejected() {
@@ -137,49 +130,50 @@ export async function decisionView(view, params, { about, complain, signal }) {
     rejected.replaceChildren(...(groups.length || unseen ? [el("h2", {}, `Rejected: ${counted(data.counts.rejected, "node")}`), ...groups, unseen].filter(Boolean) : []));
   }
 
-  const open = (place) => openNode(data.nodes[place]);
-  const openNode = (node) => nodePanel(aside, { node, pod, settings: { ...state.settings }, chosen: best_().winner }, signal).catch(complain);
+  const openNode = (node) => nodePanel(aside, { node, pod, chosen: data.node }, signal).catch(complain);
 
-  function turn(settings, needsServer) {
-    state.settings = settings;
-    note(writeSettings(settings));
-    if (needsServer) return load().catch(complain);
-    show();
-    return null;
+  /** What would let the pod run: the closest nodes, and changes that were tried, smallest first. */
+  async function drawHelp() {
+    if (data.node !== null || data.error) return;
+    help.replaceChildren(el("p", { class: "dim" }, "Looking for what would help."));
+    const found = await ask("fixes", { pod }, signal);
+    const tryIt = (fix) => (event) => busy(event.target, fix.steps.length ? addSteps(fix.steps) : change({ settings: { ...scenario().settings, ...fix.settings } })).catch(complain);
+    help.replaceChildren(
+      el("h2", {}, "What would help"),
+      found.suggestions.length
+        ? el("ol", { class: "fixes" }, found.suggestions.map((fix) => el("li", {}, `${fix.text}: it would go to ${fix.goesTo}. `,
+            fix.canTry ? el("button", { type: "button", onclick: tryIt(fix) }, "Try it") : null)))
+        : el("p", {}, "No change of a few things was found that lets it run."),
+      el("h3", {}, "Closest nodes"),
+      el("ul", {}, found.closest.map((each) => el("li", {}, el("button", { type: "button", class: "link", onclick: () => openNode(each.node) }, each.node), `: ${each.words}`))),
+    );
   }
 
   const filter = el("input", { type: "search", value: state.filter, placeholder: "node", "aria-label": "Only nodes whose name has", oninput: () => { state.filter = filter.value; note({ node: state.filter }); show(); } });
+  const beside = el("div", { class: "beside" });
   view.append(
     el("p", {}, el("a", { href: addressTo("pods") }, "← Pods")),
     el("h1", {}, `Where ${pod} goes`),
+    facts,
     words,
-    el("div", { class: "bar" },
+    funnel,
+    help,
+    el("div", { class: "bar", id: "scores" },
       labelled("Scores", select(FORMS, state.form, (form) => { state.form = form; note({ form }); show(); })),
       labelled("Nodes", filter),
       el("span", { class: "grow" }),
-      reports("decision", "explain", () => ({ pod, tieBreak: "first", ...(isTurned() ? { settings: sent(state.settings) } : {}) }), complain)),
-    table.root,
+      reports("decision", "explain", () => ({ pod, tieBreak: "first", preempt: about.canTurn }), complain)),
+    beside,
     aside,
     rejected,
   );
-  const profile = about.profiles.find((each) => each.name === params.get("profile")) ?? about.profiles[0];
-  if (about.canTurn && profile) view.append(weightsPanel({ profile, settings: state.settings, turn, complain, signal }));
+  beside.append(table.root);
   await load();
+  const profile = about.profiles.find((each) => each.name === data.profile);
+  if (about.canTurn && profile) {
+    beside.append(weightsPanel({ profile, isFirst: profile === about.profiles[0], turned: () => load().catch(complain), complain, signal }));
+  }
+  show();
+  drawHelp().catch(complain);
   if (params.get("open")) await openNode(params.get("open"));
 }
-
-/** The part of the settings that changes the scores themselves, which the server has to work out. */
-const base = (settings) => ({ weights: {}, ...(settings.strategy ? { strategy: settings.strategy } : {}), disabled: settings.disabled });
-const hasBase = (settings) => Boolean(settings.strategy || settings.disabled.length);
-
-function span(list) {
-  let low = Infinity;
-  let high = -Infinity;
-  for (const each of list) {
-    if (each < low) low = each;
-    if (each > high) high = each;
-  }
-  return { low, high };
-}
-
-const cell = ({ low, high }, value) => (high > low ? shade((value - low) / (high - low)) : "");

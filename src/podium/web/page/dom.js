@@ -56,3 +56,13 @@ export function save(name, text, type = "application/json") {
   link.remove();
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
+
+/** A table under a heading, of text, nodes and {text, class}; nothing without rows. */
+export function table(title, heads, rows) {
+  if (!rows.length) return null;
+  return el("div", { class: "wide" }, el("h3", {}, title), el("table", {},
+    el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col", class: parts(head).class }, parts(head).text)))),
+    el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell) => el("td", { class: parts(cell).class }, parts(cell).text)))))));
+}
+
+const parts = (cell) => (typeof cell === "object" && cell !== null && !(cell instanceof Node) ? cell : { text: cell ?? "" });

@@ -6,11 +6,9 @@ import { amount, counted, el, number } from "./dom.js";
 const MOST_PODS = 200;
 
 /** Fill the panel with a node and show it; the node stands in the address until the panel is closed. */
-export async function nodePanel(panel, { node, pod, settings, chosen }, signal) {
+export async function nodePanel(panel, { node, pod, chosen }, signal) {
   const from = document.activeElement;
-  const turned = settings && (Object.keys(settings.weights).length || settings.strategy || settings.disabled.length);
-  const question = { node, ...(pod ? { pod } : {}), ...(turned ? { settings: { weights: settings.weights, disabled: settings.disabled, ...(settings.strategy ? { strategy: settings.strategy } : {}) } } : {}) };
-  const found = await ask("node", question, signal);
+  const found = await ask("node", { node, ...(pod ? { pod } : {}) }, signal);
   const close = el("button", { type: "button", class: "close", "aria-label": "Close", onclick: leave }, "×");
   function leave() {
     panel.hidden = true;
@@ -34,6 +32,8 @@ export async function nodePanel(panel, { node, pod, settings, chosen }, signal) 
     el("h3", {}, counted(found.pods.length, "pod")),
     el("ul", { class: "columns" }, found.pods.slice(0, MOST_PODS).map((each) => el("li", {}, el("a", { href: addressTo("decision", { pod: each.pod }) }, each.pod), ` priority ${number(each.priority)}`)),
       found.pods.length > MOST_PODS ? el("li", {}, `and ${number(found.pods.length - MOST_PODS)} more`) : null),
+    ...(found.pendingPodsThatGoHere.length ? [el("h3", {}, `${counted(found.pendingPodsThatGoHere.length, "pending pod")} would come here`),
+      el("ul", { class: "columns" }, found.pendingPodsThatGoHere.slice(0, MOST_PODS).map((each) => el("li", {}, el("a", { href: addressTo("decision", { pod: each }) }, each))))] : []),
   ].filter(Boolean));
   panel.hidden = false;
   panel.dataset.node = found.node;

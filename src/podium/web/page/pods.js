@@ -1,5 +1,5 @@
 // The pods of the cluster, those that wait first.
-import { go, note } from "./address.js";
+import { addressTo, go, note } from "./address.js";
 import { ask, reports } from "./api.js";
 import { counted, el, number } from "./dom.js";
 import { VirtualTable } from "./virtual_table.js";
@@ -8,7 +8,7 @@ const PAGE = 200;
 const MOST_SAVED = 10000;
 
 /** A list of pods with a search; a pod opens its decision. */
-export async function podsView(view, params, { complain, signal }) {
+export async function podsView(view, params, { about, complain, signal }) {
   let search = params.get("q") ?? "";
   let pages = new Map();
   let drawing = 0;
@@ -20,14 +20,14 @@ export async function podsView(view, params, { complain, signal }) {
   const item = (place) => pages.get(Math.floor(place / PAGE))?.[place % PAGE];
   const table = new VirtualTable({
     label: "Pods",
-    empty: "No pod has all of these words.",
+    empty: about.pods ? "No pod has all of these words." : "There are no pods in this cluster.",
     columns: [
       { title: "Namespace", least: 7.5, share: 0.8 },
       { title: "Pod", least: 9, share: 1.4 },
       { title: "Node", least: 7, share: 0.8 },
       { title: "Workload", least: 9.5, share: 0.9 },
       { title: "Priority", least: 8, share: 0.4, right: true },
-      { title: "If it waits: why", least: 10, share: 3.4 },
+      { title: "If it waits: where it goes, or why", least: 10, share: 3.4 },
     ],
     row: (place) => {
       const pod = item(place);
@@ -36,7 +36,7 @@ export async function podsView(view, params, { complain, signal }) {
         return null;
       }
       const node = pod.node ?? { text: "pending", class: "bad" };
-      return [pod.namespace, { text: pod.name, class: "name" }, node, pod.workload, number(pod.priority), pod.reason];
+      return [pod.namespace, { text: pod.name, class: "name", href: addressTo("decision", { pod: `${pod.namespace}/${pod.name}` }) }, node, pod.workload, number(pod.priority), pod.reason];
     },
     open: (place) => { const pod = item(place); if (pod) go("decision", { pod: `${pod.namespace}/${pod.name}` }); },
   });
@@ -70,4 +70,7 @@ export async function podsView(view, params, { complain, signal }) {
   }
 
   await load();
+  const top = history.state?.top ?? 0;
+  table.root.scrollTop = top;
+  table.root.addEventListener("scroll", () => history.replaceState({ ...history.state, top: table.root.scrollTop }, ""), { signal, passive: true });
 }

@@ -3,22 +3,24 @@ import { amount, counted, el, number, shade } from "./dom.js";
 
 const MOST_WITH_NAMES = 200;
 
-/** Tiles of nodes; `pick(node)` is called for the one that is chosen. */
+/** Tiles of nodes; `pick(node, isMore)` is called for the one that is chosen, with Shift or Ctrl to choose more. */
 export class Tiles {
   constructor({ pick }) {
     this.pick = pick;
-    this.root = el("div", { class: "tiles", onclick: (event) => this.chosen(event.target), onkeydown: (event) => this.key(event) });
+    this.root = el("div", { class: "tiles", onclick: (event) => this.chosen(event), onkeydown: (event) => this.key(event) });
     this.buttons = new Map();
   }
 
-  /** Show nodes: `data` as the server gives them, and which resource. */
-  set(data, resource) {
+  /** Show nodes: `data` as the server gives them, which resource, and only some of the nodes if `only` is a list. */
+  set(data, resource, only = null) {
+    const shown = only && new Set(only);
     this.data = data;
     this.buttons.clear();
     const cordoned = new Set(data.unschedulable);
     const fresh = new Set(data.new);
     const groups = new Map();
     data.nodes.forEach((node, place) => {
+      if (shown && !shown.has(node)) return;
       const group = data.groups[place];
       if (!groups.has(group)) groups.set(group, []);
       groups.get(group).push(place);
@@ -68,16 +70,21 @@ export class Tiles {
     if (!tile) return;
     const cordoned = tile.hasAttribute("data-cordoned");
     tile.className = `tile ${shade(share)}`;
-    const said = cordoned ? `⊘${text}` : text;
+    const said = `${cordoned ? "⊘" : ""}${share > 1 ? "▲" : ""}${text}`;
     tile.replaceChildren(...(this.data.nodes.length <= MOST_WITH_NAMES ? [el("span", { class: "tile-name" }, node), el("span", {}, said)] : [said]));
     const about = `${node}: ${detail}${cordoned ? ", cordoned" : ""}${tile.hasAttribute("data-new") ? ", new" : ""}`;
     tile.title = about;
     tile.setAttribute("aria-label", about);
   }
 
-  chosen(target) {
-    const tile = target.closest(".tile");
-    if (tile?.dataset.node) this.pick(tile.dataset.node);
+  chosen(event) {
+    const tile = event.target.closest(".tile");
+    if (tile?.dataset.node) this.pick(tile.dataset.node, event.shiftKey || event.ctrlKey || event.metaKey);
+  }
+
+  /** Mark the nodes that are chosen. */
+  choose(nodes) {
+    for (const [node, tile] of this.buttons) tile.setAttribute("aria-pressed", String(nodes.has(node)));
   }
 
   key(event) {
@@ -103,5 +110,5 @@ export class Tiles {
 /** The scale of the colours, in words. */
 export function legend() {
   const tiles = [0, 0.25, 0.5, 0.75, 1].map((share) => el("span", { class: `tile ${shade(share)}` }, number(share * 100)));
-  return el("p", { class: "legend" }, "In use, percent: ", tiles, " ⊘ cordoned");
+  return el("p", { class: "legend" }, "In use, percent: ", tiles, " ⊘ cordoned, ▲ more than all");
 }

@@ -1,21 +1,31 @@
 // The player for a timeline: queue and utilisation over time, what happened, and the nodes following a scrubber.
 import { note } from "./address.js";
-import { ask, reports } from "./api.js";
+import { ask, busy, keep, kept, reports } from "./api.js";
 import { chart, clock } from "./chart.js";
 import { counted, el, labelled } from "./dom.js";
 import { Tiles } from "./tiles.js";
 
-const MOST_IN_ADDRESS = 20000;
+const MOST_IN_ADDRESS = 1500;
 const SHOWN = 14;
 
 /** Events in, a history out, with a scrubber to look at any moment of it. */
 export async function timeView(view, params, { complain, signal }) {
-  const events = el("textarea", { rows: 8, class: "code", "aria-label": "Events, one JSON object a line", spellcheck: "false" }, params.get("events") ?? "");
+  const given = params.get("kept") ? await kept(params.get("kept")) : params.get("events") ?? "";
+  const events = el("textarea", { rows: 8, class: "code", "aria-label": "Events, one JSON object a line", spellcheck: "false",
+    ondragover: (event) => event.preventDefault(), ondrop: (event) => { event.preventDefault(); read(event.dataTransfer.files[0]).catch(complain); } }, given);
+  const file = el("input", { type: "file", accept: ".json,.jsonl,.ndjson,.txt", "aria-label": "A file of events", onchange: () => read(file.files[0]).catch(complain) });
   const until = el("input", { type: "number", min: 0, value: params.get("until") ?? "", "aria-label": "Until, in seconds", placeholder: "until nothing happens" });
   const input = el("details", { open: true });
   const shown = el("div", {});
   let playing = null;
   let found = null;
+
+  /** Take the events of a file, and run them. */
+  async function read(from) {
+    if (!from) return;
+    events.value = await from.text();
+    await run();
+  }
 
   function question() {
     return { events: events.value, ...(until.value ? { until: Number(until.value) } : {}) };
@@ -39,7 +49,9 @@ export async function timeView(view, params, { complain, signal }) {
   async function run() {
     complain(null);
     clearInterval(playing);
-    note({ events: events.value.length < MOST_IN_ADDRESS ? events.value : "", until: until.value, t: "" });
+    if (!events.value.trim()) throw new Error("There are no events yet: write some, choose a file, or take the example.");
+    const isLong = events.value.length > MOST_IN_ADDRESS;
+    note({ events: isLong ? "" : events.value, kept: isLong ? await keep(events.value) : "", until: until.value, t: "" });
     const asked = question();
     found = await ask("timeline", asked, signal);
     input.open = false;
@@ -124,7 +136,8 @@ export async function timeView(view, params, { complain, signal }) {
     el("p", { class: "dim" }, "One event a line: ", el("code", {}, '{"time": 60, "event": "drain", "object": {"kind": "Node", "metadata": {"name": "…"}}}'), ". Pods come and go, nodes fail; the scheduler decides as always."),
     events,
     el("div", { class: "bar" },
-      el("button", { type: "button", class: "main", onclick: () => run().catch(complain) }, "Run"),
+      el("button", { type: "button", class: "main", onclick: (event) => busy(event.target, run()).catch(complain) }, "Run"),
+      labelled("Or a file", file),
       el("button", { type: "button", onclick: () => example().catch(complain) }, "An example for this cluster"),
       labelled("Until, in seconds", until)));
   if (events.value) await run();

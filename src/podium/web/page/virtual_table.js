@@ -7,7 +7,7 @@ const SPARE = 12;
 /**
  * columns: [{title, hint, least, share, right, sort}]: `least` rem wide, and that share of the rest; `sort` is called
  * when a heading is chosen.
- * row(place): a list of cells, each text or {text, class, title}, or null for one that is not known yet.
+ * row(place): a list of cells, each text or {text, class, title, href}, or null for one that is not known yet.
  * open(place): called for a click or Enter.
  * empty: what is said where there are no rows.
  */
@@ -59,10 +59,10 @@ export class VirtualTable {
     const rows = [];
     for (let place = first; place < last; place++) {
       const cells = this.row(place) ?? [{ text: "…" }];
-      const row = el("div", { role: "row", class: place === this.active ? "vt-row active" : "vt-row", "aria-rowindex": place + 2, onclick: () => this.choose(place) },
+      const row = el("div", { role: "row", class: place === this.active ? "vt-row active" : "vt-row", "aria-rowindex": place + 2, onclick: (event) => { if (!event.target.closest("a")) this.choose(place); } },
         cells.map((cell, column) => {
-          const { text, class: kind, title } = typeof cell === "object" && cell !== null ? cell : { text: cell };
-          return el("div", { role: "cell", class: `${this.columns[column]?.right ? "right " : ""}${kind ?? ""}`, title: title ?? text }, String(text));
+          const { text, class: kind, title, href } = typeof cell === "object" && cell !== null ? cell : { text: cell };
+          return el("div", { role: "cell", class: `${this.columns[column]?.right ? "right " : ""}${kind ?? ""}`, title: title ?? text }, href ? el("a", { href, tabindex: -1 }, String(text)) : String(text));
         }));
       row.style.top = `${place * ROW}px`;
       rows.push(row);

@@ -1,24 +1,27 @@
-// Sliders and switches for plugins, weights and the scoring strategy.
-import { go, writeSettings } from "./address.js";
+// Sliders and switches for plugins, weights and the scoring strategy of one profile. They change the scenario.
+import { addressTo } from "./address.js";
 import { ask } from "./api.js";
 import { counted, el, labelled, number, save, select } from "./dom.js";
+import { changeQuietly, scenario } from "./scenario.js";
 
 const STRATEGIES = ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"];
 const HIGHEST = 20;
 
-/** A panel whose sliders call `turn` with the settings, and which says how many pods of the cluster would move. */
-export function weightsPanel({ profile, settings, turn, complain, signal }) {
+/** A panel whose sliders call `turned` once the scenario has the new settings; it says how many pods would move. */
+export function weightsPanel({ profile, isFirst, turned, complain, signal }) {
   let isAsking = false;
   let isStale = false;
+  const own = scenario().settings;
+  const isOwn = (own.profile ?? "") === profile.name || (isFirst && !own.profile);
+  let settings = isOwn ? { weights: own.weights ?? {}, strategy: own.strategy ?? null, disabled: own.disabled ?? [] } : { weights: {}, strategy: null, disabled: [] };
   const said = el("p", { class: "moved", "aria-live": "polite" });
   const moves = el("ul", { class: "moves" });
 
   const copy = () => ({ weights: { ...settings.weights }, strategy: settings.strategy, disabled: [...settings.disabled] });
 
-  function change(changed, needsServer) {
+  function change(changed) {
     settings = changed;
-    turn(settings, needsServer);
-    follow();
+    changeQuietly({ settings: { ...settings, profile: isFirst ? null : profile.name } }).then(() => { turned(); follow(); }).catch(complain);
   }
 
   /** Ask how many pods would move until all of the sample were looked at; one question at a time, the newest settings next. */
@@ -29,7 +32,7 @@ export function weightsPanel({ profile, settings, turn, complain, signal }) {
     try {
       while (isStale && !signal.aborted) {
         isStale = false;
-        const found = await ask("moved", { settings: sent(settings) }, signal);
+        const found = await ask("moved", {}, signal);
         isStale ||= found.lookedAt < found.sample;
         tellMoved(found);
       }
@@ -42,9 +45,9 @@ export function weightsPanel({ profile, settings, turn, complain, signal }) {
 
   function tellMoved(found) {
     const sample = found.lookedAt < found.pods ? ` of ${number(found.lookedAt)} looked at, by chance out of ${number(found.pods)},` : "";
-    said.textContent = `${counted(found.moved, "pod")}${sample} would go elsewhere than with today's weights.`;
+    said.textContent = `${counted(found.moved, "pod")}${sample} would go elsewhere than without these weights, each decided on its own.`;
     said.dataset.answers = String(Number(said.dataset.answers ?? 0) + 1);
-    moves.replaceChildren(...found.moves.slice(0, 8).map((move) => el("li", {}, el("a", { href: `#/decision?pod=${encodeURIComponent(move.pod)}` }, move.pod), ` ${move.before ?? "nowhere"} → ${move.after ?? "nowhere"}`)));
+    moves.replaceChildren(...found.moves.slice(0, 8).map((move) => el("li", {}, el("a", { href: addressTo("decision", { pod: move.pod }) }, move.pod), ` ${move.before ?? "nowhere"} → ${move.after ?? "nowhere"}`)));
   }
 
   function slider(plugin, today) {
@@ -58,7 +61,7 @@ export function weightsPanel({ profile, settings, turn, complain, signal }) {
         shown.textContent = range.value;
         if (weight === today) delete next.weights[plugin];
         else next.weights[plugin] = weight;
-        change(next, false);
+        change(next);
       },
     });
     const on = el("input", {
@@ -66,7 +69,7 @@ export function weightsPanel({ profile, settings, turn, complain, signal }) {
       onchange: () => {
         const next = copy();
         next.disabled = on.checked ? next.disabled.filter((name) => name !== plugin) : [...next.disabled, plugin].sort();
-        change(next, true);
+        change(next);
       },
     });
     return el("div", { class: "slider" }, on, el("span", { class: "slider-name" }, plugin), range, shown);
@@ -76,26 +79,25 @@ export function weightsPanel({ profile, settings, turn, complain, signal }) {
     ? labelled("NodeResourcesFit scores by", select(STRATEGIES.map((name) => [name, name]), settings.strategy ?? profile.strategy, (name) => {
         const next = copy();
         next.strategy = name === profile.strategy ? null : name;
-        change(next, true);
+        change(next);
       }))
     : null;
   const sliders = el("div", { class: "sliders" });
   const drawSliders = () => sliders.replaceChildren(...Object.entries(profile.weights).map(([plugin, today]) => slider(plugin, today)));
   drawSliders();
-  const download = async () => {
-    const config = await ask("configuration", { settings: sent(settings) }, signal);
-    save("scheduler-config.json", `${JSON.stringify(config, null, 2)}\n`);
+  const download = async () => save("scheduler-config.json", `${JSON.stringify(await ask("configuration", {}, signal), null, 2)}\n`);
+  const reset = () => {
+    change({ weights: {}, strategy: null, disabled: [] });
+    drawSliders();
+    strategy?.querySelector("select")?.replaceChildren(...STRATEGIES.map((name) => el("option", { value: name, selected: name === profile.strategy }, name)));
   };
   if (Object.keys(settings.weights).length || settings.strategy || settings.disabled.length) follow();
-  return el("section", { class: "weights" },
+  return el("section", { class: "weights", "aria-label": "Other weights" },
     el("h2", {}, "Other weights"),
     el("p", { class: "dim" }, `Profile ${profile.name}. A weight of 0 leaves the plugin out of the score; a plugin that is switched off does not filter either.`),
     sliders, strategy, said, moves,
     el("div", { class: "bar" },
       el("button", { type: "button", onclick: () => download().catch(complain) }, "Download the configuration"),
-      el("button", { type: "button", onclick: () => go("compare", { ...writeSettings(settings), what: "settings", run: "1" }) }, "Compare the whole cluster"),
-      el("button", { type: "button", onclick: () => { change({ weights: {}, strategy: null, disabled: [] }, true); drawSliders(); strategy?.querySelector("select")?.replaceChildren(...STRATEGIES.map((name) => el("option", { value: name, selected: name === profile.strategy }, name))); } }, "Back to today's")));
+      el("a", { class: "button", href: addressTo("compare", { what: "scenarios", run: "1" }), onclick: (event) => { event.target.href = addressTo("compare", { what: "scenarios", run: "1" }); } }, "Compare the whole cluster"),
+      el("button", { type: "button", onclick: reset }, "Back to today's")));
 }
-
-/** The settings as the server takes them. */
-export const sent = (settings) => ({ weights: settings.weights, disabled: settings.disabled, ...(settings.strategy ? { strategy: settings.strategy } : {}) });
