@@ -51,7 +51,7 @@ def token(fresh_plane: ControlPlane) -> str:
 
 def told(plane: ControlPlane) -> set[tuple[str, str]]:
     """Which events there are, by pod and reason."""
-    return {(event["regarding"]["name"], event["reason"]) for event in plane.events()}
+    return {(event["regarding"].get("name", ""), event["reason"]) for event in plane.events()}
 
 
 def test_a_run_is_never_forbidden(fresh_plane: ControlPlane, token: str) -> None:

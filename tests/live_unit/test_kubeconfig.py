@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from podium.errors import InputError
-from podium.live.client import find_access
+from podium.live.client import (
+    Access,
+    ClusterEntry,
+    Credentials,
+    Kubeconfig,
+    UserEntry,
+    find_access,
+    without_password,
+)
 
 
 def kubeconfig(path: Path, name: str, *, current: str = "", server: str = "", token: str = "", **user: str) -> Path:
@@ -98,3 +108,37 @@ def test_what_is_missing_is_named(document: dict[str, object], problem: str, tmp
 
     with pytest.raises(InputError, match=problem):
         find_access(str(path))
+
+
+def access_with(server: str, **user: Any) -> Access:
+    return Access("test", ClusterEntry(server=server), UserEntry(**user), "default")
+
+
+@pytest.mark.parametrize("user", [{"token": "t"}, {"token_file": "f"}, {"username": "u", "password": "p"}])
+def test_credentials_do_not_leave_this_machine_over_plain_http(user: dict[str, str]) -> None:
+    with pytest.raises(InputError, match="is plain http: credentials are sent over https only"):
+        Credentials(access_with("http://cluster.example", **user))
+    Credentials(access_with("http://127.0.0.1:8001", **user))
+    Credentials(access_with("http://cluster.example"))
+
+
+def test_a_password_in_the_address_is_not_shown() -> None:
+    assert without_password("https://user:pa@ss@cluster.example:6443/a@b") == "https://cluster.example:6443/a@b"
+    with pytest.raises(InputError) as refused:
+        Credentials(access_with("http://user:secret@cluster.example"))
+    assert "secret" not in str(refused.value)
+
+
+def test_extra_fields_of_an_impersonated_user_are_sent() -> None:
+    user = {"as_user": "jane", "as_user_extra": {"example.org/Team": ["a", "b"]}}
+    headers = asyncio.run(Credentials(access_with("https://cluster.example", **user)).headers())
+    assert headers[1:] == [("Impersonate-Extra-example.org%2Fteam", "a"), ("Impersonate-Extra-example.org%2Fteam", "b")]
+    with pytest.raises(InputError, match="need the user to be impersonated"):
+        Credentials(access_with("https://cluster.example", as_user_extra={"a": ["b"]}))
+
+
+def test_a_kubeconfig_that_is_nested_too_deeply_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text("x: " + "[" * 30_000 + "]" * 30_000)
+    with pytest.raises(InputError, match="is nested more than 100 levels deep"):
+        Kubeconfig([path])

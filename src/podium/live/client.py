@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -32,6 +32,7 @@ from msgspec.structs import replace
 
 from podium.errors import InputError, PodiumError, os_problem
 from podium.live.fence import Fence, FencedError, fenced_request
+from podium.live.loopback import is_loopback
 
 # -- kubeconfig and credentials ----------------------------------------------------------------------------------------
 
@@ -39,6 +40,8 @@ from podium.live.fence import Fence, FencedError, fenced_request
 DEFAULT_FILE = "~/.kube/config"
 DEFAULT_NAMESPACE = "default"
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+DEEPEST = 100
+"""How many levels of a kubeconfig are read: a few more than there are."""
 IN_CLUSTER = "in-cluster"
 """The context name for a pod's service account."""
 
@@ -93,6 +96,7 @@ class UserEntry(_Entry, frozen=True):
     as_user: str = msgspec.field(name="as", default="")
     as_groups: list[str] = []
     as_uid: str = ""
+    as_user_extra: dict[str, list[str]] = {}
 
 
 class ContextEntry(_Entry, frozen=True):
@@ -199,7 +203,9 @@ def _paths(kubeconfig: str | None) -> list[Path]:
 
 def _read(path: Path) -> _File:
     try:
-        document = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        text, loader = path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        _check_depth(text, loader, str(path))
+        document = yaml.load(text, Loader=loader)
         return msgspec.convert(document or {}, _File)
     except OSError as error:
         raise InputError(os_problem(error), str(path)) from None
@@ -210,6 +216,15 @@ def _read(path: Path) -> _File:
         raise InputError(f"is not YAML{line}", str(path)) from None
     except msgspec.ValidationError as error:
         raise InputError(f"is not a kubeconfig: {error}", str(path)) from None
+
+
+def _check_depth(text: bytes, loader: Any, where: str) -> None:
+    """InputError for a text nested so deeply that loading it could end the process."""
+    depth = 0
+    for event in yaml.parse(text, Loader=loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise InputError(f"is not a kubeconfig: it is nested more than {DEEPEST} levels deep", where)
 
 
 def _in_cluster(account: Path) -> Access:
@@ -281,10 +296,21 @@ class Credentials:
         self._token, self._good_until = self._user.token, float("inf")
         self._lock = asyncio.Lock()
         self._fixed = _fixed_headers(self._user, self._where)
+        self._check_transport()
         if self._user.token_file or (self._user.exec is not None and not self._user.token):
             self._good_until = float("-inf")
         self.ssl_context = self._new_context(self._user) if access.cluster.server.startswith("https") else None
         """The TLS context with the client's certificate; None for a server without TLS."""
+
+    def _check_transport(self) -> None:
+        """InputError if a secret would leave this machine over plain http."""
+        url, user = self._access.cluster.server, self._user
+        has_secret = (
+            user.token or user.token_file or user.exec is not None or user.username or "@" in urlsplit(url).netloc
+        )
+        if has_secret and not url.startswith("https://") and not is_loopback(url):
+            problem = f"{without_password(url)} is plain http: credentials are sent over https only"
+            raise InputError(f"{problem}; use https, or kubectl proxy", self._where)
 
     async def headers(self) -> Headers:
         """The authentication headers."""
@@ -390,6 +416,10 @@ def _fixed_headers(user: UserEntry, where: str) -> Headers:
         headers.append(("Impersonate-User", user.as_user))
         headers += [("Impersonate-Group", group) for group in user.as_groups]
         headers += [("Impersonate-Uid", user.as_uid)] if user.as_uid else []
+        for name, values in user.as_user_extra.items():
+            headers += [(f"Impersonate-Extra-{quote(name.lower(), safe='')}", value) for value in values]
+    elif user.as_groups or user.as_uid or user.as_user_extra:
+        raise InputError("as-groups, as-uid and as-user-extra need the user to be impersonated: as", where)
     return headers
 
 
@@ -567,7 +597,8 @@ class ApiClient:
         """With a `fence`, nothing but GET is sent while the fence is closed."""
         self.access = access
         self._request_class = aiohttp.ClientRequest if fence is None else fenced_request(fence)
-        self._server = access.cluster.server.rstrip("/")
+        self._url = access.cluster.server.rstrip("/")
+        self._server = without_password(self._url)
         self._credentials = Credentials(access)
         self._limit = Limit(qps, burst)
         self._user_agent = user_agent
@@ -700,7 +731,7 @@ class ApiClient:
         try:
             async with self._session.request(
                 method,
-                self._server + path,
+                self._url + path,
                 data=body,
                 params=params,
                 headers=headers,
@@ -783,6 +814,13 @@ def _proxy_for(access: Access) -> str | None:
         scheme = proxy.partition(":")[0]
         raise InputError(f"proxy-url: {scheme} proxies are not known; use http or https", f"context {access.context}")
     return proxy or None
+
+
+def without_password(url: str) -> str:
+    """A URL without user and password, to be shown."""
+    scheme, separator, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{authority.rpartition('@')[2]}{slash}{path}" if separator else url.rpartition("@")[2]
 
 
 def _certificate_problem(error: Exception) -> str:
