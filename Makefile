@@ -56,8 +56,11 @@ web-test: $(STAMP)
 PROPERTIES := tests/cluster/test_incremental.py tests/engine/test_incremental.py tests/engine/test_agreement.py \
 	tests/timeline/test_full_clusters.py tests/timeline/test_properties.py tests/oracles
 
+# PROFILE=deep has the same examples each time, and fewer.
+PROFILE ?= search
+
 properties: $(STAMP)
-	HYPOTHESIS_PROFILE=search $(BIN)/pytest -n auto -x $(PROPERTIES)
+	HYPOTHESIS_PROFILE=$(PROFILE) $(BIN)/pytest -n auto -x $(PROPERTIES)
 
 # Damaged input for every command; other cases with another SEED.
 SEED ?= 1

@@ -1,4 +1,4 @@
-"""How property tests run: the same examples every time, or, with HYPOTHESIS_PROFILE=search, many others."""
+"""How property tests run: the same examples every time (more of them with HYPOTHESIS_PROFILE=deep), or, with `search`, many others."""
 
 from __future__ import annotations
 
@@ -7,5 +7,6 @@ import os
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("deep", settings.get_profile("ci"), max_examples=250)
 settings.register_profile("search", settings.get_profile("ci"), derandomize=False, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
