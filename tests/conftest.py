@@ -1,4 +1,4 @@
-"""How property tests run: the same examples every time (more of them with HYPOTHESIS_PROFILE=deep), or, with `search`, many others."""
+"""How property tests run: the same examples every time, more with HYPOTHESIS_PROFILE=deep, many others with `search`."""
 
 from __future__ import annotations
 
