@@ -1,4 +1,4 @@
-"""How property tests run: the same examples every time, more with HYPOTHESIS_PROFILE=deep, many others with `search`."""
+"""How property tests run: the same examples every time, more with HYPOTHESIS_PROFILE=deep, others with `search`."""
 
 from __future__ import annotations
 
