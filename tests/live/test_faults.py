@@ -281,6 +281,7 @@ def test_a_slow_extender_costs_neither_the_lease_nor_health_nor_sigterm(fresh_pl
     assert podium.wait(10) == 0
     assert time.monotonic() - begin < 3.0
     extender.shutdown()
+    extender.server_close()
 
 
 def test_nodes_and_pods_go_while_pods_are_bound(fresh_plane: ControlPlane) -> None:

@@ -318,6 +318,9 @@ def test_who_follows_a_cluster_does_not_start_in_vain(
     command: tuple[str, ...], case: str, plane: ControlPlane, run: Run
 ) -> None:
     path, problem = bad_kubeconfigs(plane)[case]
+    if (command[0], case) == ("run", "nobody"):
+        # It asks for all the rights it needs before it starts.
+        problem = "these credentials may not list nodes"
 
     result = run(*command, "--kubeconfig", path)
 
